@@ -1,0 +1,8 @@
+"""rfx: random-feature kernel machines, from a LIBSVM file to a table."""
+
+from rfx import env as _env
+from rfx._version import __version__
+
+_env.prepare_numba_cache()
+
+__all__ = ["__version__"]

@@ -1,0 +1,126 @@
+"""What makes a row reproducible: folders, threads, memory, versions, processor, git revision."""
+
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+_threads = None
+
+
+def cache_dir() -> Path:
+    """Folder for what can be made again: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else `~/.cache/rfx`."""
+    if os.environ.get("RFX_CACHE"):
+        return Path(os.environ["RFX_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rfx"
+
+
+def data_dir() -> Path:
+    """Folder of fetched data sets: `$RFX_DATA`, else `cache_dir()/data`."""
+    return Path(os.environ["RFX_DATA"]) if os.environ.get("RFX_DATA") else cache_dir() / "data"
+
+
+def prepare_numba_cache() -> None:
+    """Point `NUMBA_CACHE_DIR` at rfx's cache, or at a private temporary folder where that can't be written.
+
+    Must run before numba is imported; a value set by the user is left alone.
+    """
+    if "NUMBA_CACHE_DIR" in os.environ:
+        return
+    for folder in (cache_dir() / "numba", Path(tempfile.gettempdir()) / f"rfx-numba-{os.getuid()}"):
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid():
+            os.environ["NUMBA_CACHE_DIR"] = str(folder)
+            return
+    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="rfx-numba-")
+
+
+def threads() -> int:
+    """Number of threads that BLAS and rfx's own loops may use."""
+    return _threads or len(os.sched_getaffinity(0))
+
+
+def set_threads(count: int | None) -> None:
+    """Bound BLAS, OpenMP and rfx's own loops to `count` threads (None: one per available core)."""
+    global _threads
+    _threads = count
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(threads())
+    if "numpy" in sys.modules:
+        import threadpoolctl
+
+        threadpoolctl.threadpool_limits(threads())
+
+
+def peak_rss_mb() -> float:
+    """Largest resident memory so far in MiB: this process plus its largest finished child (a back end)."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (own + child) / 1024
+
+
+def available_memory_mb() -> float:
+    """Memory in MiB that can still be taken without swapping."""
+    with open("/proc/meminfo", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) / 1024
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / 2
+
+
+@lru_cache
+def cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+@lru_cache
+def blas_name() -> str:
+    import threadpoolctl
+
+    libraries = [lib for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
+    return " ".join(sorted({f"{lib['internal_api']} {lib['version']}" for lib in libraries})) or "unknown"
+
+
+@lru_cache
+def git_revision() -> str:
+    """Revision of the checkout that rfx runs from, with `+` when files were changed; empty when installed."""
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return ""
+    def git(*words):
+        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def describe() -> dict[str, str]:
+    """The last columns of a results row: versions, BLAS, processor, git revision."""
+    packages = ["numpy", "scipy", "numba", "liblinear-official", "libsvm-official"]
+    row = {"rfx": _version("rfx"), "python": platform.python_version()}
+    row |= {name.replace("-official", ""): _version(name) for name in packages}
+    return row | {"blas": blas_name(), "cpu": cpu_name(), "git_revision": git_revision()}

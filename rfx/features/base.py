@@ -1,0 +1,99 @@
+"""What all random feature maps share: sampled arrays with one entry a feature, selection, and a form for model files."""
+
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.errors import DataError, UsageError
+
+MAPS: dict[str, type["FeatureMap"]] = {}
+
+
+class FeatureMap:
+    """A sampled map from (n, n_inputs) rows to (n, n_features) features.
+
+    The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends on (seed, j) alone.
+
+    arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters (gamma, radius, …).
+    A subclass names the kernels it samples in `kernels` and defines `draw` and `transform`.
+    """
+
+    kernels: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
+        self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        MAPS.update(dict.fromkeys(cls.kernels, cls))
+
+    @property
+    def n_features(self) -> int:
+        return next(iter(self.arrays.values())).shape[-1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the features that `transform` returns."""
+        return next(iter(self.arrays.values())).dtype
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant) -> dict:
+        """Float64 (or integer) arrays of the features start..stop-1."""
+        raise TypeError(f"{cls.__name__} does not define draw")
+
+    def transform(self, X, out=None) -> np.ndarray:
+        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written to `out` if given."""
+        raise TypeError(f"{type(self).__name__} does not define transform")
+
+    def select(self, indices) -> "FeatureMap":
+        """The map made of these features (an index array, a boolean mask or a slice), in that order."""
+        arrays = {key: np.ascontiguousarray(value[..., indices]) for key, value in self.arrays.items()}
+        return type(self)(self.name, self.n_inputs, self.params, arrays)
+
+    def _check(self, X, out):
+        if X.shape[1] != self.n_inputs:
+            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
+        return np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
+
+    def _project(self, X, matrix, out):
+        """X @ matrix into out, in the map's type."""
+        if sp.issparse(X):
+            out[...] = X.astype(self.dtype) @ matrix
+        else:
+            np.matmul(np.ascontiguousarray(X, dtype=self.dtype), matrix, out=out)
+        return out
+
+    def header(self) -> dict:
+        """The JSON part of a model file; `arrays` is the rest."""
+        params = {key: np.asarray(value).tolist() for key, value in self.params.items()}
+        return {"name": self.name, "n_inputs": self.n_inputs, "params": params}
+
+    @staticmethod
+    def from_header(header: dict, arrays: dict) -> "FeatureMap":
+        return MAPS[header["name"]](header["name"], header["n_inputs"], header["params"], arrays)
+
+
+def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params) -> FeatureMap:
+    """Sample the features start .. start+n_features-1 of the map for the kernel `name`.
+
+    name: gaussian, laplacian, laplacian-l2, perceptron, stump. params: what the kernel needs, as from
+    `rfx.kernels.parameters`. variant: `offset` (sqrt2 cos(w.x + b)) or `pairs` (cos and sin of the same w).
+    Raises UsageError for an unknown name or variant, or a number out of range.
+    """
+    if name not in MAPS:
+        raise UsageError(f"there is no feature map for kernel {name!r}; choose one of {', '.join(MAPS)}")
+    if n_features < 1:
+        raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
+    if not 0 <= seed < 2**63:
+        raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
+    if variant not in ("offset", "pairs"):
+        raise UsageError(f"--features is {variant!r}; choose offset or pairs")
+    kind = MAPS[name]
+    arrays = kind.draw(name, n_inputs, start, start + n_features, seed, params, variant)
+    arrays = {key: _typed(value, dtype) for key, value in arrays.items()}
+    return kind(name, n_inputs, params, arrays)
+
+
+def _typed(values, dtype):
+    return np.ascontiguousarray(values, dtype=dtype if values.dtype.kind == "f" else values.dtype)

@@ -1,0 +1,83 @@
+"""Sign features: random perceptrons and decision stumps (Lin and Li 2008; Yen et al. 2014, section 5)."""
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from rfx import parallel
+from rfx.features.base import FeatureMap
+from rfx.features.random import normals, uniforms
+
+DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
+
+
+class PerceptronMap(FeatureMap):
+    """phi(x) = sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a ~ U[-R, R], R = params["radius"].
+
+    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (SPEC 1a). Without the
+    factor the features would estimate (c_d/R) K_P.
+    """
+
+    kernels = ("perceptron",)
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        theta = normals(seed, DIRECTION, start, stop, n_inputs)
+        theta /= np.linalg.norm(theta, axis=1, keepdims=True)
+        a = params["radius"] * (2 * uniforms(seed, THRESHOLD, start, stop, 1)[:, 0] - 1)
+        return {"directions": theta.T, "thresholds": a}
+
+    def transform(self, X, out=None):
+        out = self._check(X, out)
+        self._project(X, self.arrays["directions"], out)
+        d = self.n_inputs
+        c_d = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
+        value = self.dtype.type(math.sqrt(self.params["radius"] / c_d))
+        thresholds = self.arrays["thresholds"]
+        parallel.for_ranges(lambda start, stop: _signs(out[start:stop], thresholds, value), len(out), smallest=64)
+        return out
+
+
+class StumpMap(FeatureMap):
+    """phi(x) = sign(x_j - a), column j with probability proportional to its range, a ~ U[lo_j, hi_j].
+
+    Estimates 1 - 2 ||x - y||_1 / sum(hi - lo), x and y clipped to [lo, hi] = params["lo"], params["hi"] (SPEC 1a).
+    """
+
+    kernels = ("stump",)
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        lo, hi = np.asarray(params["lo"], float), np.asarray(params["hi"], float)
+        edges = np.cumsum(hi - lo)
+        where = uniforms(seed, COLUMN, start, stop, 1)[:, 0] * edges[-1]
+        columns = np.minimum(np.searchsorted(edges, where, side="right"), n_inputs - 1)
+        u = uniforms(seed, THRESHOLD, start, stop, 1)[:, 0]
+        return {"thresholds": lo[columns] + u * (hi - lo)[columns], "columns": columns.astype(np.int64)}
+
+    def transform(self, X, out=None):
+        out = self._check(X, out)
+        dense = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=self.dtype)
+        columns, thresholds = self.arrays["columns"], self.arrays["thresholds"]
+
+        def part(start, stop):
+            _stumps(dense[start:stop], columns, thresholds, out[start:stop])
+
+        parallel.for_ranges(part, len(out), smallest=64)
+        return out
+
+
+@njit(cache=True, nogil=True)
+def _signs(Z, thresholds, value):
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            Z[i, j] = value if Z[i, j] >= thresholds[j] else -value
+
+
+@njit(cache=True, nogil=True)
+def _stumps(X, columns, thresholds, out):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = 1.0 if X[i, columns[j]] >= thresholds[j] else -1.0

@@ -1,0 +1,108 @@
+"""Feature maps: unbiased for their kernels within Monte-Carlo error; independent of blocks, threads and how many are drawn."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env
+from rfx.errors import DataError, UsageError
+from rfx.features import MAPS, FeatureMap, sample
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (12, 6))
+RADIUS = 2.6
+LO, HI = np.full(6, -1.0), np.array([1.0, 2.0, 0.5, 1.0, 1.5, 3.0])
+PARAMS = {
+    "gaussian": {"gamma": 0.7},
+    "laplacian": {"gamma": 0.4},
+    "laplacian-l2": {"gamma": 0.9},
+    "perceptron": {"radius": RADIUS},
+    "stump": {"lo": LO, "hi": HI},
+}
+
+
+def exact(name):
+    """The kernel, from its formula, in float64."""
+    difference = X[:, None, :] - X[None, :, :]
+    l1, l2 = np.abs(difference).sum(-1), np.sqrt((difference**2).sum(-1))
+    if name == "stump":
+        clipped = np.clip(X, LO, HI)
+        return 1 - 2 * np.abs(clipped[:, None, :] - clipped[None, :, :]).sum(-1) / (HI - LO).sum()
+    if name == "perceptron":
+        return RADIUS * math.sqrt(math.pi) * math.gamma(3.5) / math.gamma(3.0) - l2
+    gamma = PARAMS[name]["gamma"]
+    return {"gaussian": np.exp(-gamma * l2**2), "laplacian": np.exp(-gamma * l1), "laplacian-l2": np.exp(-gamma * l2)}[name]
+
+
+@pytest.mark.parametrize("variant", ["offset", "pairs"])
+@pytest.mark.parametrize("name", list(MAPS))
+def test_mean_product_is_the_kernel(name, variant):
+    n = 200_000
+    Z = sample(name, 6, n, seed=3, variant=variant, dtype=np.float64, **PARAMS[name]).transform(X)
+    products = Z[:, None, :] * Z[None, :, :]
+    if variant == "pairs":
+        products = products.reshape(len(X), len(X), n // 2, 2).mean(-1)
+    error = products.mean(-1) - exact(name)
+    deviation = products.std(-1) / math.sqrt(products.shape[-1])
+    assert np.all(np.abs(error) <= 4.5 * deviation + 1e-12)
+
+
+@pytest.mark.parametrize("variant", ["offset", "pairs"])
+@pytest.mark.parametrize("name", list(MAPS))
+def test_feature_depends_on_seed_and_index_alone(name, variant):
+    params = PARAMS[name]
+    whole = sample(name, 6, 41, seed=5, variant=variant, **params)
+    grown = sample(name, 6, 23, seed=5, variant=variant, **params)
+    later = sample(name, 6, 18, seed=5, start=23, variant=variant, **params)
+    other = sample(name, 6, 41, seed=6, variant=variant, **params)
+    for key, values in whole.arrays.items():
+        assert np.array_equal(values[..., :23], grown.arrays[key])
+        assert np.array_equal(values[..., 23:], later.arrays[key])
+    assert any(not np.array_equal(whole.arrays[key], other.arrays[key]) for key in whole.arrays)
+
+
+@pytest.mark.parametrize("name", list(MAPS))
+def test_select_is_a_column_subset(name):
+    whole = sample(name, 6, 50, seed=1, dtype=np.float64, **PARAMS[name])
+    columns = np.array([3, 41, 0, 17])
+    np.testing.assert_allclose(whole.select(columns).transform(X), whole.transform(X)[:, columns], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(MAPS))
+def test_blocks_threads_sparsity_and_file_form_change_nothing(name):
+    rows = RNG.uniform(-1, 1, (700, 6))
+    rows[rows > 0.6] = 0.0
+    feature_map = sample(name, 6, 64, seed=1, **PARAMS[name])
+    reference = feature_map.transform(rows)
+    out = np.empty((700, 64), np.float32)
+    assert feature_map.transform(rows, out=out) is out
+    try:
+        env.set_threads(1)
+        one = feature_map.transform(rows)
+    finally:
+        env.set_threads(None)
+    again = FeatureMap.from_header(feature_map.header(), feature_map.arrays)
+    for other in (out, one, np.vstack([feature_map.transform(rows[:123]), feature_map.transform(rows[123:])]),
+                  feature_map.transform(sp.csr_matrix(rows)), again.transform(rows)):
+        np.testing.assert_allclose(other, reference, atol=2e-5)
+
+
+def test_short_cosine_is_accurate():
+    arrays = {"frequencies": np.ones((1, 1), np.float32), "phases": np.zeros(1, np.float32)}
+    turns = np.linspace(-4, 4, 80001, dtype=np.float32)[:, None]
+    values = MAPS["gaussian"]("gaussian", 1, {"gamma": 1.0}, arrays).transform(turns)
+    expected = math.sqrt(2) * np.cos(2 * np.pi * turns.astype(np.float64))
+    assert np.abs(values - expected).max() < 3e-6
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="no feature map for kernel 'cubic'; choose one of gaussian"):
+        sample("cubic", 3, 4, 0)
+    with pytest.raises(UsageError, match="--n-features is 0; it must be 1 or more"):
+        sample("gaussian", 3, 0, 0, gamma=1.0)
+    with pytest.raises(UsageError, match="--seed is -1"):
+        sample("gaussian", 3, 4, -1, gamma=1.0)
+    with pytest.raises(DataError, match="have 6 features, but the map was made for 3"):
+        sample("gaussian", 3, 4, 0, gamma=1.0).transform(X)

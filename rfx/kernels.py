@@ -1,0 +1,425 @@
+"""Exact kernels by blocks: k(x, y) between rows of two arrays, in float32 or float64, with all threads.
+
+A kernel is a distance (or inner product) between scaled rows followed by an elementwise function. `prepare` does the
+scaling once, so that a solver that asks for many blocks of the same rows pays for the distances alone.
+"""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from rfx.errors import DataError, UsageError
+from rfx.parallel import for_ranges
+
+# A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
+_CHUNK = 1 << 17
+# Elements of a block that one GEMM makes before its elementwise function: few enough to stay in the shared cache.
+_GEMM_CHUNK = 1 << 20
+_COLUMN_TILE = 512
+# CSR rows are kept dense when they take less than this, else made dense block by block.
+_DENSE_BYTES = 1 << 30
+_MEDIAN_PAIRS = 2000
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel. metric: how scaled rows are compared; shape: the function applied to the distance.
+
+    paper_gamma: the value that `gamma='paper'` stands for (SPEC 1b's reading of Yen et al. 2014), None for a kernel
+    without gamma. bounded_diagonal: k(x, x) is the same number for every x.
+    """
+
+    name: str
+    formula: str
+    metric: str
+    shape: str
+    paper_gamma: float | None = None
+    bounded_diagonal: bool = True
+
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("gaussian", "exp(-gamma ||x - y||_2^2)", "squared", "exp", 0.5),
+        Kernel("laplacian", "exp(-gamma ||x - y||_1)", "l1", "exp", 1.0),
+        Kernel("laplacian-l2", "exp(-gamma ||x - y||_2)", "l2", "exp", 1.0),
+        Kernel("perceptron", "R / c_d - ||x - y||_2", "l2", "minus"),
+        Kernel("stump", "1 - 2 ||x - y||_1 / sum(hi - lo)", "l1", "minus"),
+        Kernel("linear", "x . y", "dot", "none", bounded_diagonal=False),
+    )
+}
+
+
+def get_kernel(name: str) -> Kernel:
+    """The kernel of that name.
+
+    Raises UsageError naming the known kernels.
+    """
+    try:
+        return KERNELS[name]
+    except KeyError:
+        raise UsageError(f"kernel {name!r} is unknown; choose one of {', '.join(KERNELS)}") from None
+
+
+def perceptron_constant(n_inputs: int) -> float:
+    """c_d = E|theta_1| for theta uniform on the unit sphere of n_inputs dimensions (Lin and Li 2008)."""
+    return float(np.exp(gammaln(n_inputs / 2) - gammaln((n_inputs + 1) / 2)) / np.sqrt(np.pi))
+
+
+def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0) -> dict:
+    """What the kernel needs besides its name, learnt from the scaled training inputs X (n, d), dense or CSR.
+
+    gamma: a number in (0, inf); 'paper' (also None): 1/2 for gaussian, 1 for laplacian and laplacian-l2; or 'median':
+    1 / (2 median ||x - y||_2^2), 1 / median ||x - y||_1, 1 / median ||x - y||_2 over 2,000 random pairs of different
+    rows drawn from `seed`. perceptron gets `radius`, the largest ||x||_2; stump gets `lo` and `hi`, (d,) each.
+
+    Raises UsageError for an unknown kernel, a gamma out of range, and a gamma where the kernel has none; DataError
+    where the median distance is zero.
+    """
+    kernel = get_kernel(name)
+    if kernel.paper_gamma is None:
+        if gamma is not None:
+            with_gamma = ", ".join(k.name for k in KERNELS.values() if k.paper_gamma is not None)
+            raise UsageError(f"gamma is {gamma!r}, but kernel {name!r} has no gamma; the kernels that have one: {with_gamma}")
+        if name == "perceptron":
+            return {"radius": float(np.sqrt(_squared_norms(X).max(initial=0.0)))}
+        if name == "stump":
+            lo, hi = (np.asarray(_dense_extreme(X, which), dtype=np.float64) for which in ("min", "max"))
+            return {"lo": lo, "hi": hi}
+        return {}
+    return {"gamma": _gamma(kernel, X, gamma, seed)}
+
+
+def _gamma(kernel: Kernel, X, gamma, seed: int) -> float:
+    if gamma is None or gamma == "paper":
+        return kernel.paper_gamma
+    if gamma == "median":
+        return _median_gamma(kernel, X, seed)
+    try:
+        value = float(gamma)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not (np.isfinite(value) and value > 0):
+        raise UsageError(
+            f"gamma is {gamma!r}, but kernel {kernel.name!r} takes a number in (0, inf), 'paper' ({kernel.paper_gamma:g}) or 'median'"
+        )
+    return value
+
+
+def _median_gamma(kernel: Kernel, X, seed: int) -> float:
+    n_rows = X.shape[0]
+    if n_rows < 2:
+        raise DataError(f"gamma 'median' needs two rows to measure a distance, but there is {n_rows}; give gamma as a number")
+    rng = np.random.default_rng(seed)
+    first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
+    second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
+    difference = _dense(X, first) - _dense(X, second)
+    if kernel.metric == "l1":
+        distances = np.abs(difference).sum(axis=1)
+    else:
+        distances = np.einsum("ij,ij->i", difference, difference)
+        if kernel.metric == "l2":
+            distances = np.sqrt(distances)
+    median = float(np.median(distances))
+    if median == 0:
+        raise DataError(f"gamma 'median' can't be used: half of {_MEDIAN_PAIRS} random pairs of rows are identical; give gamma as a number")
+    return 0.5 / median if kernel.metric == "squared" else 1.0 / median
+
+
+def _dense(X, rows) -> np.ndarray:
+    part = X[rows]
+    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+
+
+def _dense_extreme(X, which: str) -> np.ndarray:
+    extreme = getattr(X, which)(axis=0)
+    return extreme.toarray().ravel() if sp.issparse(extreme) else np.asarray(extreme).ravel()
+
+
+def _squared_norms(X) -> np.ndarray:
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+class Prepared:
+    """Rows ready for a kernel's distance: shifted by a common centre, scaled, clipped, in one dtype.
+
+    n_rows, shape: of the rows. `take(rows)` gives a part; `dense(rows)` an array of scaled rows.
+    """
+
+    def __init__(self, name: str, X, params: dict, dtype=None, centre=None):
+        """X: (n, d), dense or CSR. centre: another Prepared whose shift to share, so that both can meet in `block`."""
+        self.kernel = get_kernel(name)
+        self.name, self.params = name, params
+        self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
+        self.shape = X.shape
+        if centre is not None:
+            self.centre = centre.centre
+        elif self.kernel.metric in ("squared", "l2"):
+            # Distances don't see a shift, but rounding does: norms about the mean are as small as norms can be.
+            self.centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if X.shape[0] else np.zeros(X.shape[1])
+        else:
+            self.centre = None
+        self._X = X.tocsr() if sp.issparse(X) else None
+        self._Z = self._columns = self._norms = None
+        if self._X is None:
+            self._Z = self._scaled(X)
+        elif X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES:
+            self._Z = np.empty(X.shape, self.dtype)
+            step = max(1, _GEMM_CHUNK // max(1, X.shape[1]))
+            for start in range(0, X.shape[0], step):
+                self._Z[start : start + step] = self._scaled(self._X[start : start + step].toarray())
+            self._X = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.shape[0]
+
+    def _scaled(self, X) -> np.ndarray:
+        Z = np.array(X, dtype=np.float64, order="C")
+        if self.name == "stump":
+            lo, hi = self.params["lo"], self.params["hi"]
+            np.clip(Z, lo, hi, out=Z)
+            width = float(np.sum(hi - lo))
+            Z -= lo
+            Z *= 2.0 / width if width > 0 else 0.0
+        elif self.name != "linear" and self.centre is not None:
+            Z -= self.centre
+        if "gamma" in self.params:
+            Z *= np.sqrt(self.params["gamma"]) if self.kernel.metric == "squared" else self.params["gamma"]
+        return np.ascontiguousarray(Z, dtype=self.dtype)
+
+    def dense(self, rows=slice(None)) -> np.ndarray:
+        """Scaled rows (len(rows), d) as an array; a view where it can be."""
+        return self._Z[rows] if self._Z is not None else self._scaled(self._X[rows].toarray())
+
+    def take(self, rows) -> "Prepared":
+        """The rows of an index array or slice, scaled as here."""
+        part = object.__new__(Prepared)
+        part.kernel, part.name, part.params, part.dtype, part.centre = self.kernel, self.name, self.params, self.dtype, self.centre
+        part._Z = None if self._Z is None else self._Z[rows]
+        part._X = None if self._X is None else self._X[rows]
+        part._columns = None
+        part._norms = None if self._norms is None else self._norms[rows]
+        part.shape = (part._Z if part._Z is not None else part._X).shape
+        return part
+
+    def columns(self) -> np.ndarray:
+        """The scaled rows as columns (d, n), contiguous, kept for the next call."""
+        if self._columns is None:
+            self._columns = np.ascontiguousarray(self.dense().T)
+        return self._columns
+
+    def norms(self) -> np.ndarray:
+        """(n,) squared lengths of the scaled rows, summed in float64, kept for the next call."""
+        if self._norms is None:
+            self._norms = np.empty(self.n_rows)
+            step = max(1, _GEMM_CHUNK // max(1, self.shape[1]))
+            for start in range(0, self.n_rows, step):
+                self._norms[start : start + step] = _squared_norms(self.dense(slice(start, start + step)))
+        return self._norms
+
+
+def prepare(name: str, X, params: dict, dtype=None, like: Prepared | None = None) -> Prepared:
+    """X (n, d), dense or CSR, scaled once for many calls of `block`.
+
+    dtype: of the scaled rows and of the blocks: float32 or float64, by default X's. like: prepared rows that these will
+    be compared with.
+    """
+    return Prepared(name, X, params, like.dtype if dtype is None and like is not None else dtype, like)
+
+
+def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
+    """K (n, m) with K[i, j] = k(X[i], Y[j]).
+
+    X (n, d) and Y (m, d): dense, CSR, or Prepared (Y's shift and dtype then rule). out: C-contiguous rows to write to,
+    of the dtype wanted. dtype: float32 or float64; by default out's, else Y's. Equal rows get exactly k(x, x). Neither
+    block shape nor thread count changes a value by more than the rounding of a dot product.
+    """
+    if out is not None:
+        dtype = out.dtype
+    if not isinstance(Y, Prepared):
+        both_single = all(part.dtype == np.float32 for part in (X, Y))
+        Y = Prepared(name, Y, params, dtype or (np.float32 if both_single else np.float64), X if isinstance(X, Prepared) else None)
+    if not isinstance(X, Prepared):
+        X = Prepared(name, X, params, Y.dtype, Y)
+    if X.shape[1] != Y.shape[1]:
+        raise DataError(f"rows with {X.shape[1]} columns can't be compared with rows with {Y.shape[1]}")
+    if out is None:
+        out = np.empty((X.n_rows, Y.n_rows), dtype or Y.dtype)
+    if X.n_rows == 0 or Y.n_rows == 0:
+        return out
+    if X._Z is None or Y._Z is None:
+        # Rows of a large sparse array become dense a few at a time.
+        step = max(64, _DENSE_BYTES // 4 // max(1, X.shape[1] * X.dtype.itemsize))
+        if X.n_rows > step or Y.n_rows > step:
+            for i in range(0, X.n_rows, step):
+                part = X.take(slice(i, i + step))
+                for j in range(0, Y.n_rows, step):
+                    block(name, part, Y.take(slice(j, j + step)), params, out=out[i : i + step, j : j + step])
+            return out
+    _fill(X, Y, out)
+    return out
+
+
+def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
+    kernel, n_inputs = X.kernel, X.shape[1]
+    finish = _finisher(kernel, X.params, n_inputs, out.dtype)
+    rows = X.dense()
+    # Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
+    limit = {"l1": np.inf, "l2": 64, "squared": 32, "dot": -1}[kernel.metric]
+    if n_inputs <= limit:
+        columns = Y.columns()
+        if out.dtype != columns.dtype:
+            columns, rows = columns.astype(out.dtype), rows.astype(out.dtype)
+        distance = _l1_block if kernel.metric == "l1" else _squared_block
+
+        def part(start, stop):
+            step = max(1, _CHUNK // out.shape[1])
+            for begin in range(start, stop, step):
+                chunk = out[begin : min(begin + step, stop)]
+                distance(rows[begin : min(begin + step, stop)], columns, chunk, _COLUMN_TILE)
+                finish(chunk)
+
+        for_ranges(part, out.shape[0], smallest=1 + 20000 // out.shape[1])
+        return
+    work = np.float64 if kernel.metric == "l2" else out.dtype
+    rows = rows.astype(work, copy=False)
+    columns = Y.dense().T.astype(work, copy=False)
+    step = max(1, _GEMM_CHUNK // out.shape[1])
+    buffer = np.empty((min(step, out.shape[0]), out.shape[1]), work) if work != out.dtype else None
+    for begin in range(0, out.shape[0], step):
+        stop = min(begin + step, out.shape[0])
+        chunk = out[begin:stop] if buffer is None else buffer[: stop - begin]
+        np.matmul(rows[begin:stop], columns, out=chunk)
+        if kernel.metric == "dot":
+            continue
+        row_norms, column_norms = X.norms()[begin:stop].astype(work), Y.norms().astype(work)
+
+        def part(first, last):
+            _squared_from_dot(chunk[first:last], row_norms[first:last], column_norms, 8 * np.finfo(work).eps)
+            finish(chunk[first:last])
+            if buffer is not None:
+                out[begin + first : begin + last] = chunk[first:last]
+
+        for_ranges(part, stop - begin, smallest=1 + 20000 // out.shape[1])
+
+
+def _finisher(kernel: Kernel, params: dict, n_inputs: int, dtype):
+    """The function that turns a chunk of scaled distances into kernel values in place."""
+    if kernel.shape == "minus":
+        top = 1.0 if kernel.name == "stump" else params["radius"] / perceptron_constant(n_inputs)
+        top = np.dtype(dtype).type(top)
+    else:
+        top = None
+
+    def finish(chunk):
+        if kernel.metric == "l2":
+            np.sqrt(chunk, out=chunk)
+        if kernel.shape == "exp":
+            np.negative(chunk, out=chunk)
+            np.exp(chunk, out=chunk)
+        elif top is not None:
+            np.subtract(top, chunk, out=chunk)
+
+    return finish
+
+
+def diagonal(name: str, X, params: dict) -> np.ndarray:
+    """(n,) float64 values k(x, x) of the rows of X (n, d), dense, CSR or Prepared."""
+    kernel = get_kernel(name)
+    if name == "linear":
+        return X.norms() if isinstance(X, Prepared) else _squared_norms(X)
+    top = params["radius"] / perceptron_constant(X.shape[1]) if name == "perceptron" else 1.0
+    return np.full(X.shape[0], top)
+
+
+def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.ndarray:
+    """sum_j coef_j k(SV_j, x) for every row x of X, by blocks of kernel values.
+
+    SV (m, d) and X (n, d): dense, CSR or Prepared; coef (m,) or (m, n_outputs). Returns float64 (n,) or (n, n_outputs),
+    in `out` when given. dtype of the kernel values: float32 or float64, by default X's; sums over the support vectors
+    are float64 between blocks of 2,048 of them.
+    """
+    coef = np.asarray(coef)
+    if out is None:
+        out = np.empty((X.shape[0], *coef.shape[1:]))
+    out[:] = 0.0
+    if dtype is None:
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+    if not isinstance(SV, Prepared):
+        SV = Prepared(name, SV, params, dtype, X if isinstance(X, Prepared) else None)
+    if not isinstance(X, Prepared):
+        X = Prepared(name, X, params, SV.dtype, SV)
+    width, height = 2048, 4096
+    buffer = np.empty(min(width, max(1, SV.n_rows)) * min(height, max(1, X.n_rows)), SV.dtype)
+    for j in range(0, SV.n_rows, width):
+        support = SV.take(slice(j, j + width))
+        weights = coef[j : j + width].astype(SV.dtype)
+        for i in range(0, X.n_rows, height):
+            rows = X.take(slice(i, i + height))
+            K = buffer[: rows.n_rows * support.n_rows].reshape(rows.n_rows, support.n_rows)
+            out[i : i + height] += block(name, rows, support, params, out=K) @ weights
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _l1_block(rows, columns, out, tile):
+    """out[i, j] = sum_k |rows[i, k] - columns[k, j]|, columns walked in tiles that stay in the first-level cache."""
+    n_inputs = rows.shape[1]
+    whole = n_inputs - n_inputs % 4
+    for begin in range(0, out.shape[1], tile):
+        end = min(begin + tile, out.shape[1])
+        for i in range(out.shape[0]):
+            sums = out[i, begin:end]
+            sums[:] = 0
+            for k in range(0, whole, 4):
+                a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
+                A, B = columns[k, begin:end], columns[k + 1, begin:end]
+                C, D = columns[k + 2, begin:end], columns[k + 3, begin:end]
+                for j in range(end - begin):
+                    sums[j] += (abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j]))
+            for k in range(whole, n_inputs):
+                a, A = rows[i, k], columns[k, begin:end]
+                for j in range(end - begin):
+                    sums[j] += abs(a - A[j])
+
+
+@numba.njit(cache=True, nogil=True)
+def _squared_block(rows, columns, out, tile):
+    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2."""
+    n_inputs = rows.shape[1]
+    whole = n_inputs - n_inputs % 4
+    for begin in range(0, out.shape[1], tile):
+        end = min(begin + tile, out.shape[1])
+        for i in range(out.shape[0]):
+            sums = out[i, begin:end]
+            sums[:] = 0
+            for k in range(0, whole, 4):
+                a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
+                A, B = columns[k, begin:end], columns[k + 1, begin:end]
+                C, D = columns[k + 2, begin:end], columns[k + 3, begin:end]
+                for j in range(end - begin):
+                    p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
+                    sums[j] += (p * p + q * q) + (r * r + s * s)
+            for k in range(whole, n_inputs):
+                a, A = rows[i, k], columns[k, begin:end]
+                for j in range(end - begin):
+                    p = a - A[j]
+                    sums[j] += p * p
+
+
+@numba.njit(cache=True, nogil=True)
+def _squared_from_dot(dots, row_norms, column_norms, tolerance):
+    """Dot products to squared distances in place: ||x||^2 + ||y||^2 - 2 x.y, zero where nothing but rounding is left."""
+    for i in range(dots.shape[0]):
+        row = dots[i]
+        norm = row_norms[i]
+        for j in range(row.shape[0]):
+            both = norm + column_norms[j]
+            distance = both - 2 * row[j]
+            row[j] = distance if distance > tolerance * both else 0

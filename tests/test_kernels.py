@@ -1,0 +1,197 @@
+"""Exact kernels against their formulas, in blocks of every shape, dense and sparse, float32 and float64."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise
+
+from rfx import env, kernels
+from rfx.errors import DataError, UsageError
+
+NAMES = list(kernels.KERNELS)
+
+
+def sample(n_rows, n_inputs, seed=0, shift=0.0):
+    return np.random.default_rng(seed).uniform(-1, 1, (n_rows, n_inputs)) + shift
+
+
+def reference(name, X, Y, params):
+    if name == "stump":
+        X, Y = (np.clip(part, params["lo"], params["hi"]) for part in (X, Y))
+    l1, l2 = cdist(X, Y, "cityblock"), cdist(X, Y)
+    gamma = params.get("gamma")
+    return {
+        "gaussian": lambda: np.exp(-gamma * l2**2),
+        "laplacian": lambda: np.exp(-gamma * l1),
+        "laplacian-l2": lambda: np.exp(-gamma * l2),
+        "perceptron": lambda: params["radius"] / kernels.perceptron_constant(X.shape[1]) - l2,
+        "stump": lambda: 1 - 2 * l1 / (params["hi"] - params["lo"]).sum(),
+        "linear": lambda: X @ Y.T,
+    }[name]()
+
+
+@pytest.mark.parametrize("n_inputs", [1, 6, 22, 90])
+@pytest.mark.parametrize("name", NAMES)
+def test_block_is_the_formula(name, n_inputs):
+    X, Y = sample(70, n_inputs), 1.2 * sample(131, n_inputs, seed=1)
+    params = kernels.parameters(name, X)
+    if "gamma" in params:
+        params["gamma"] = 3.0 / n_inputs
+    expected = reference(name, X, Y, params)
+    for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        K = kernels.block(name, X, Y, params, dtype=dtype)
+        assert K.dtype == dtype
+        np.testing.assert_allclose(K, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "linear"])
+def test_agrees_with_scikit_learn(name):
+    X, Y = sample(40, 5), sample(30, 5, seed=1)
+    peer = {
+        "gaussian": lambda: pairwise.rbf_kernel(X, Y, gamma=0.7),
+        "laplacian": lambda: pairwise.laplacian_kernel(X, Y, gamma=0.7),
+        "linear": lambda: pairwise.linear_kernel(X, Y),
+    }[name]()
+    params = kernels.parameters(name, X, None if name == "linear" else 0.7)
+    np.testing.assert_allclose(kernels.block(name, X, Y, params), peer, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_inputs", [3, 40, 100])
+@pytest.mark.parametrize("name", NAMES)
+def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkeypatch):
+    X = sample(50, n_inputs)
+    X[np.random.default_rng(2).random(X.shape) < 0.6] = 0
+    Y = X[::-1][:33]
+    params = kernels.parameters(name, X)
+    for key, value in kernels.parameters(name, sp.csr_matrix(X)).items():
+        np.testing.assert_allclose(value, params[key], rtol=1e-12)
+    expected = kernels.block(name, X, Y, params, dtype=dtype)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(
+        kernels.block(name, sp.csr_matrix(X), sp.csr_matrix(Y), params, dtype=dtype), expected, atol=tolerance
+    )
+    prepared = kernels.prepare(name, X, params, dtype)
+    np.testing.assert_allclose(kernels.block(name, prepared, Y, params), expected, atol=tolerance)
+    np.testing.assert_allclose(kernels.block(name, prepared.take([4, 9]), prepared.take(slice(3, 8)), params),
+                               kernels.block(name, X[[4, 9]], X[3:8], params, dtype=dtype), atol=tolerance)
+    # Sparse rows too many to be made dense at once.
+    monkeypatch.setattr(kernels, "_DENSE_BYTES", 64)
+    sparse = kernels.prepare(name, sp.csr_matrix(np.vstack([X] * 3)), params, dtype)
+    np.testing.assert_allclose(kernels.block(name, sparse, Y, params), np.vstack([expected] * 3), atol=tolerance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_block_shape_and_threads_change_nothing(name):
+    X, Y = sample(60, 40), sample(700, 40, seed=1)
+    params = kernels.parameters(name, X)
+    expected = kernels.block(name, X, Y, params)
+    like = kernels.prepare(name, Y, params)
+    pieces = np.empty((60, 700))
+    for i in range(0, 60, 7):
+        for j in range(0, 700, 333):
+            pieces[i : i + 7, j : j + 333] = kernels.block(name, X[i : i + 7], like.take(slice(j, j + 333)), params)
+    np.testing.assert_allclose(pieces, expected, atol=1e-12)
+    try:
+        for count in (1, 2):
+            env.set_threads(count)
+            np.testing.assert_allclose(kernels.block(name, X, Y, params), expected, atol=1e-12)
+    finally:
+        env.set_threads(None)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+@pytest.mark.parametrize("n_inputs", [4, 100])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("linear",)])
+def test_identical_rows_have_distance_zero_in_float32(name, n_inputs, shift):
+    X = sample(30, n_inputs, shift=shift).astype(np.float32)
+    params = kernels.parameters(name, X)
+    K = kernels.block(name, X, X, params, dtype=np.float32)
+    np.testing.assert_array_equal(np.diag(K), kernels.diagonal(name, X, params).astype(np.float32))
+
+
+def test_far_from_the_origin_float32_keeps_small_distances():
+    X = (sample(40, 100) * 0.1 + 50).astype(np.float32)
+    for name in ("gaussian", "perceptron"):
+        params = kernels.parameters(name, X)
+        expected = reference(name, X.astype(float), X.astype(float), params)
+        np.testing.assert_allclose(kernels.block(name, X, X, params), expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_positive_semidefinite_on_the_training_rows(name):
+    X = np.vstack([sample(80, 3), np.zeros((2, 3)), sample(4, 3)[:1]])
+    K = kernels.block(name, X, X, kernels.parameters(name, X, "median" if name == "gaussian" else None))
+    assert np.linalg.eigvalsh(K)[0] > -1e-10
+    np.testing.assert_allclose(np.diag(K), kernels.diagonal(name, X, kernels.parameters(name, X)), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_decision_sums_over_the_support_vectors(name, monkeypatch):
+    SV, X = sample(5000, 3), sample(90, 3, seed=1)
+    params = kernels.parameters(name, SV)
+    K = kernels.block(name, X, SV, params)
+    coef = np.random.default_rng(0).standard_normal((5000, 2))
+    np.testing.assert_allclose(kernels.decision(name, params, SV, coef, X), K @ coef, atol=1e-9)
+    np.testing.assert_allclose(kernels.decision(name, params, SV, coef[:, 0], X), K @ coef[:, 0], atol=1e-9)
+    single = kernels.decision(name, params, SV, coef, X, dtype=np.float32)
+    np.testing.assert_allclose(single, K @ coef, atol=1e-4 * np.abs(K).max() * np.abs(coef).sum() ** 0.5)
+    none = kernels.decision(name, params, SV[:0], coef[:0], X)
+    np.testing.assert_array_equal(none, np.zeros((90, 2)))
+
+
+def test_gamma_by_value_paper_and_median():
+    X = sample(3000, 4)
+    assert kernels.parameters("gaussian", X) == {"gamma": 0.5} == kernels.parameters("gaussian", X, "paper")
+    assert kernels.parameters("laplacian", X) == {"gamma": 1.0} == kernels.parameters("laplacian-l2", X)
+    assert kernels.parameters("gaussian", X, 2) == {"gamma": 2.0} == kernels.parameters("gaussian", X, "2")
+    l1, l2 = np.median(cdist(X, X, "cityblock")), np.median(cdist(X, X))
+    assert kernels.parameters("laplacian", X, "median")["gamma"] == pytest.approx(1 / l1, rel=0.05)
+    assert kernels.parameters("laplacian-l2", X, "median")["gamma"] == pytest.approx(1 / l2, rel=0.05)
+    assert kernels.parameters("gaussian", X, "median")["gamma"] == pytest.approx(0.5 / l2**2, rel=0.1)
+    first, again, other = (kernels.parameters("gaussian", X, "median", seed=seed)["gamma"] for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_perceptron_constant_is_the_mean_of_a_coordinate_of_the_sphere():
+    theta = np.random.default_rng(0).standard_normal((200_000, 6))
+    mean = np.abs(theta[:, 0] / np.linalg.norm(theta, axis=1)).mean()
+    assert kernels.perceptron_constant(6) == pytest.approx(mean, abs=0.003)
+    assert kernels.perceptron_constant(1) == pytest.approx(1)
+    X = sample(20, 6)
+    assert kernels.parameters("perceptron", X) == {"radius": pytest.approx(np.linalg.norm(X, axis=1).max())}
+
+
+def test_stump_clips_to_the_training_range_and_lives_with_constant_inputs():
+    X = np.array([[0.0, 0.0], [1.0, 4.0]])
+    params = kernels.parameters("stump", X)
+    np.testing.assert_allclose(kernels.block("stump", X, np.array([[9.0, -9.0]]), params), [[0.6], [-0.6]])
+    constant = np.ones((3, 2))
+    np.testing.assert_array_equal(kernels.block("stump", constant, constant, kernels.parameters("stump", constant)), np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("value", [0, -1, np.inf, np.nan, "wide", [1]])
+def test_gamma_out_of_range(value):
+    with pytest.raises(UsageError, match=r"gamma is .*'gaussian' takes a number in \(0, inf\), 'paper' \(0.5\) or 'median'"):
+        kernels.parameters("gaussian", sample(5, 2), value)
+
+
+def test_refusals():
+    X = sample(5, 2)
+    with pytest.raises(UsageError, match="kernel 'rbf' is unknown; choose one of gaussian, laplacian"):
+        kernels.parameters("rbf", X)
+    with pytest.raises(UsageError, match="'perceptron' has no gamma; the kernels that have one: gaussian, laplacian, laplacian-l2"):
+        kernels.parameters("perceptron", X, 1.0)
+    with pytest.raises(DataError, match="needs two rows"):
+        kernels.parameters("gaussian", X[:1], "median")
+    with pytest.raises(DataError, match="identical; give gamma as a number"):
+        kernels.parameters("laplacian", np.ones((9, 2)), "median")
+    with pytest.raises(DataError, match="2 columns can't be compared with rows with 3"):
+        kernels.block("linear", X, sample(5, 3), {})
+
+
+def test_no_rows():
+    X = sample(5, 2)
+    assert kernels.block("gaussian", X[:0], X, {"gamma": 1.0}).shape == (0, 5)
+    assert kernels.block("gaussian", X, X[:0], {"gamma": 1.0}).shape == (5, 0)

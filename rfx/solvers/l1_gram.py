@@ -1,0 +1,107 @@
+"""The weighted Gram matrix of the working columns, kept from one step (and one round of Algorithm 1) to the next."""
+
+import numpy as np
+
+
+class GramCache:
+    """G = sum_n h_n z_n z_n' over the working columns, updated instead of computed anew.
+
+    `matrix` holds G in its leading k x k corner, for `columns` in this order; h is the curvature L'' of each row: one
+    for the squared loss (then nothing is ever recomputed), zero or two for the squared hinge (rows enter and leave the
+    margin), smooth for the logistic loss (rows whose curvature hardly changed keep their old one, which leaves
+    a slightly old metric but not a wrong solution).
+
+    Between rounds of Yen et al. 2014, Algorithm 1, give the same object to each `solve_l1(..., gram=cache)`; after
+    dropping columns say so with `cache.keep(kept)`, where `kept` are the column numbers that become 0, 1, ... of the
+    next round; columns drawn later follow them. The rows and labels must stay the same.
+    """
+
+    def __init__(self, stale: float = 0.1):
+        self.stale = stale
+        self.clear()
+
+    def clear(self):
+        """Forget everything."""
+        self.columns = np.empty(0, np.int64)
+        self.matrix = np.zeros((0, 0))
+        self.weights = None
+        self.coef = self.decision = None
+        self._churn = 0
+
+    def keep(self, kept):
+        """Renumber: column kept[i] is column i from now on, the others are forgotten."""
+        kept = np.asarray(kept, np.int64)
+        order = np.argsort(kept)
+        at = np.searchsorted(kept, self.columns, sorter=order)
+        found = (at < len(kept)) & (kept[order[np.minimum(at, len(kept) - 1)]] == self.columns) if len(kept) else None
+        chosen = np.flatnonzero(found) if found is not None else np.empty(0, np.int64)
+        renumbered = order[at[chosen]] if len(chosen) else chosen
+        self._compress(chosen)
+        self.columns = renumbered.astype(np.int64)
+        if self.coef is not None:
+            dropped = np.ones(len(self.coef), bool)
+            dropped[kept] = False
+            # Decision values survive only if what was dropped had no weight.
+            self.coef, self.decision = (None, None) if np.any(self.coef[dropped]) else (self.coef[kept], self.decision)
+
+    def remember(self, coef, decision):
+        """Keep the decision values of `coef` so that the next round needs no prediction."""
+        self.coef, self.decision = coef.copy(), decision
+
+    def recall(self, coef):
+        """Decision values of `coef`, or None; `coef` may have gained zeros at its end."""
+        known = 0 if self.coef is None else len(self.coef)
+        if self.coef is None or known > len(coef) or np.any(coef[known:]) or not np.array_equal(coef[:known], self.coef):
+            return None
+        return self.decision.copy()
+
+    def update(self, design, wanted, weights):
+        """Make the cache hold the `wanted` columns at row weights (N,): fills `columns` (in its order) and `matrix`."""
+        if self.weights is not None and len(self.weights) != len(weights):
+            self.clear()
+        held = np.isin(self.columns, wanted, assume_unique=True)
+        if not held.all():
+            self._compress(np.flatnonzero(held))
+        if len(self.columns):
+            self._reweigh(design, weights)
+        else:
+            self.weights, self._churn = weights.copy(), 0
+        new = np.setdiff1d(wanted, self.columns)
+        if len(new):
+            self._append(design, new)
+
+    def _append(self, design, new):
+        old, size = len(self.columns), len(self.columns) + len(new)
+        rows = np.flatnonzero(self.weights)
+        if size > len(self.matrix):
+            matrix = np.zeros((size, size))
+            matrix[:old, :old] = self.matrix[:old, :old]
+            self.matrix = matrix
+        weights = self.weights[rows]
+        self.matrix[old:size, old:size] = design.cross(rows, weights, new)
+        if old:
+            cross = design.cross(rows, weights, new, self.columns)
+            self.matrix[old:size, :old] = cross
+            self.matrix[:old, old:size] = cross.T
+        self.columns = np.concatenate([self.columns, new])
+
+    def _reweigh(self, design, weights):
+        change = weights - self.weights
+        changed = np.flatnonzero(np.abs(change) > self.stale * np.maximum(weights, self.weights))
+        size = len(self.columns)
+        alive = np.count_nonzero(weights)
+        # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
+        if len(changed) > alive // 2 or self._churn + len(changed) > 4 * alive:
+            rows = np.flatnonzero(weights)
+            self.matrix[:size, :size] = design.cross(rows, weights[rows], self.columns)
+            self.weights, self._churn = weights.copy(), 0
+        elif len(changed):
+            self.matrix[:size, :size] += design.cross(changed, change[changed], self.columns)
+            self.weights[changed] = weights[changed]
+            self._churn += len(changed)
+
+    def _compress(self, chosen):
+        size = len(chosen)
+        if size < len(self.columns):
+            self.matrix[:size, :size] = self.matrix[np.ix_(chosen, chosen)]
+            self.columns = self.columns[chosen]

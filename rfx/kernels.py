@@ -165,7 +165,7 @@ class Prepared:
         else:
             self.centre = None
         self._X = X.tocsr() if sp.issparse(X) else None
-        self._Z = self._columns = self._norms = None
+        self._Z = self._columns = self._norms = self._cast = None
         if self._X is None:
             self._Z = self._scaled(X)
         elif X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES:
@@ -203,10 +203,21 @@ class Prepared:
         part.kernel, part.name, part.params, part.dtype, part.centre = self.kernel, self.name, self.params, self.dtype, self.centre
         part._Z = None if self._Z is None else self._Z[rows]
         part._X = None if self._X is None else self._X[rows]
-        part._columns = None
+        part._columns = part._cast = None
         part._norms = None if self._norms is None else self._norms[rows]
         part.shape = (part._Z if part._Z is not None else part._X).shape
         return part
+
+    def astype(self, dtype) -> "Prepared":
+        """The same rows in float32 or float64; these rows themselves where nothing changes, the last copy is kept."""
+        if np.dtype(dtype) == self.dtype:
+            return self
+        if self._cast is None:
+            self._cast = self.take(slice(None))
+            self._cast.dtype, self._cast._norms = np.dtype(dtype), None
+            if self._Z is not None:
+                self._cast._Z = self._Z.astype(dtype)
+        return self._cast
 
     def columns(self) -> np.ndarray:
         """The scaled rows as columns (d, n), contiguous, kept for the next call."""
@@ -236,8 +247,8 @@ def prepare(name: str, X, params: dict, dtype=None, like: Prepared | None = None
 def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     """K (n, m) with K[i, j] = k(X[i], Y[j]).
 
-    X (n, d) and Y (m, d): dense, CSR, or Prepared (Y's shift and dtype then rule). out: C-contiguous rows to write to,
-    of the dtype wanted. dtype: float32 or float64; by default out's, else Y's. Equal rows get exactly k(x, x). Neither
+    X (n, d) and Y (m, d): dense, CSR, or Prepared (Y's shift and dtype then rule). out: array to write to, of the
+    dtype wanted. dtype: float32 or float64; by default out's, else Y's. Equal rows get exactly k(x, x). Neither
     block shape nor thread count changes a value by more than the rounding of a dot product.
     """
     if out is not None:
@@ -280,10 +291,14 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
 
         def part(start, stop):
             step = max(1, _CHUNK // out.shape[1])
+            scratch = None if out.flags.c_contiguous else np.empty((min(step, stop - start), out.shape[1]), out.dtype)
             for begin in range(start, stop, step):
-                chunk = out[begin : min(begin + step, stop)]
-                distance(rows[begin : min(begin + step, stop)], columns, chunk, _COLUMN_TILE)
+                end = min(begin + step, stop)
+                chunk = out[begin:end] if scratch is None else scratch[: end - begin]
+                distance(rows[begin:end], columns, chunk, _COLUMN_TILE)
                 finish(chunk)
+                if scratch is not None:
+                    out[begin:end] = chunk
 
         for_ranges(part, out.shape[0], smallest=1 + 20000 // out.shape[1])
         return
@@ -291,12 +306,15 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     rows = rows.astype(work, copy=False)
     columns = Y.dense().T.astype(work, copy=False)
     step = max(1, _GEMM_CHUNK // out.shape[1])
-    buffer = np.empty((min(step, out.shape[0]), out.shape[1]), work) if work != out.dtype else None
+    direct = work == out.dtype and out.flags.c_contiguous
+    buffer = None if direct else np.empty((min(step, out.shape[0]), out.shape[1]), work)
     for begin in range(0, out.shape[0], step):
         stop = min(begin + step, out.shape[0])
         chunk = out[begin:stop] if buffer is None else buffer[: stop - begin]
         np.matmul(rows[begin:stop], columns, out=chunk)
         if kernel.metric == "dot":
+            if buffer is not None:
+                out[begin:stop] = chunk
             continue
         row_norms, column_norms = X.norms()[begin:stop].astype(work), Y.norms().astype(work)
 

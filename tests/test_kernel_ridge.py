@@ -1,0 +1,140 @@
+"""Kernel ridge: both paths against a direct solution, and the certificate against the true suboptimality."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env, kernels
+from rfx.errors import DataError, UsageError
+from rfx.solvers import kernel_ridge
+from rfx.solvers.kernel_ridge import solve_kernel_ridge
+
+NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
+
+
+def problem(n_rows=150, n_outputs=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n_rows, 4))
+    Y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(n_rows)
+    return X, Y if n_outputs is None else np.stack([Y * (k + 1) + X[:, k] for k in range(n_outputs)], axis=1)
+
+
+def direct(name, X, params, Y, lam):
+    K = kernels.block(name, X, X, params)
+    return np.linalg.solve(K + lam * np.eye(len(X)), Y)
+
+
+def value(name, X, params, alpha, Y, lam):
+    fitted = kernels.block(name, X, X, params) @ alpha
+    return 0.5 * lam * np.sum(alpha * fitted) + 0.5 * np.sum((fitted - Y) ** 2)
+
+
+@pytest.mark.parametrize("memory", [100.0, 0.0], ids=["cholesky", "conjugate-gradients"])
+@pytest.mark.parametrize("name", NAMES)
+def test_equals_the_direct_solution(name, memory):
+    X, Y = problem()
+    params = kernels.parameters(name, X)
+    solution = solve_kernel_ridge(name, X, params, Y, 0.5, tol=1e-12, max_memory_mb=memory)
+    assert solution.converged
+    assert solution.trace[-1]["path"].startswith("cholesky" if memory else "conjugate")
+    K = kernels.block(name, X, X, params)
+    np.testing.assert_allclose(K @ solution.coef, K @ direct(name, X, params, Y, 0.5), atol=1e-5)
+    assert solution.objective == pytest.approx(value(name, X, params, solution.coef, Y, 0.5), rel=1e-10)
+    assert solution.coef.shape == Y.shape
+
+
+@pytest.mark.parametrize("memory", [100.0, 0.0])
+def test_several_outputs_and_sparse_rows(memory):
+    X, Y = problem(n_outputs=3)
+    X[X < 0.2] = 0
+    params = kernels.parameters("gaussian", X)
+    solution = solve_kernel_ridge("gaussian", sp.csr_matrix(X), params, Y, 0.5, tol=1e-12, max_memory_mb=memory)
+    np.testing.assert_allclose(solution.coef, direct("gaussian", X, params, Y, 0.5), atol=1e-4)
+    assert solution.coef.shape == (150, 3) and solution.converged
+
+
+def test_several_tiles(monkeypatch):
+    monkeypatch.setattr(kernel_ridge, "_TILE", 32)
+    X, Y = problem()
+    params = kernels.parameters("laplacian", X)
+    for memory in (100.0, 0.0):
+        solution = solve_kernel_ridge("laplacian", X, params, Y, 0.1, tol=1e-12, max_memory_mb=memory)
+        np.testing.assert_allclose(solution.coef, direct("laplacian", X, params, Y, 0.1), atol=1e-4)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 4])
+def test_gap_bounds_the_suboptimality(max_iter, monkeypatch):
+    monkeypatch.setattr(kernel_ridge, "_LANDMARK_BLOCK", 8)
+    X, Y = problem()
+    params = kernels.parameters("laplacian", X, 4.0)
+    optimum = value("laplacian", X, params, direct("laplacian", X, params, Y, 1e-3), Y, 1e-3)
+    solution = solve_kernel_ridge("laplacian", X, params, Y, 1e-3, tol=1e-14, max_iter=max_iter, max_memory_mb=0.0)
+    assert not solution.converged
+    suboptimality = value("laplacian", X, params, solution.coef, Y, 1e-3) - optimum
+    assert 0 <= suboptimality <= solution.gap * (1 + 1e-6)
+
+
+def test_small_lam_takes_the_float64_factor_and_large_lam_the_float32_one():
+    X, Y = problem()
+    params = kernels.parameters("perceptron", X)
+    paths = {}
+    for lam in (1e-6, 1e-2, 1e9):
+        solution = solve_kernel_ridge("perceptron", X, params, Y, lam)
+        assert solution.converged
+        paths[lam] = solution.trace[-1]["path"]
+        expected = value("perceptron", X, params, direct("perceptron", X, params, Y, lam), Y, lam)
+        assert solution.objective == pytest.approx(expected, rel=1e-6)
+    assert paths == {1e-6: "cholesky-float64", 1e-2: "cholesky-float32", 1e9: "cholesky-float32"}
+
+
+def test_one_row_duplicate_rows_and_zero_targets():
+    for memory in (100.0, 0.0):
+        one = solve_kernel_ridge("gaussian", np.zeros((1, 2)), {"gamma": 1.0}, np.array([3.0]), 0.5, tol=1e-12, max_memory_mb=memory)
+        np.testing.assert_allclose(one.coef, [2.0], rtol=1e-5)
+        X = np.repeat(problem(20)[0], 3, axis=0)
+        Y = np.repeat(problem(20)[1], 3)
+        twins = solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, Y, 0.5, tol=1e-12, max_memory_mb=memory)
+        np.testing.assert_allclose(twins.coef, direct("gaussian", X, {"gamma": 1.0}, Y, 0.5), atol=1e-5)
+        zero = solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, 0 * Y, 0.5, max_memory_mb=memory)
+        assert zero.converged and zero.objective == 0 == np.abs(zero.coef).max()
+
+
+def test_threads_change_nothing_but_rounding():
+    X, Y = problem(400)
+    params = kernels.parameters("gaussian", X)
+    found = []
+    try:
+        for count in (1, 2):
+            env.set_threads(count)
+            found.append([solve_kernel_ridge("gaussian", X, params, Y, 0.1, max_memory_mb=m).objective for m in (100.0, 0.0)])
+    finally:
+        env.set_threads(None)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
+
+
+def test_deadline_is_kept_and_said():
+    X, Y = problem()
+    solution = solve_kernel_ridge("laplacian", X, {"gamma": 2.0}, Y, 1e-4, max_memory_mb=0.0, deadline=time.monotonic() - 1)
+    assert not solution.converged and solution.gap > 0
+
+
+@pytest.mark.parametrize("lam", [0, -1.0, np.inf, np.nan])
+def test_lam_out_of_range(lam):
+    X, Y = problem(10)
+    with pytest.raises(UsageError, match=r"lam is .*takes a number in \(0, inf\)"):
+        solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, Y, lam)
+
+
+def test_bad_data_is_refused():
+    X, Y = problem(10)
+    with pytest.raises(DataError, match=r"targets of shape \(9,\) do not fit 10 rows"):
+        solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, Y[:9], 1.0)
+    with pytest.raises(DataError, match="at least one row"):
+        solve_kernel_ridge("gaussian", X[:0], {"gamma": 1.0}, Y[:0], 1.0)
+    with pytest.raises(DataError, match="a target is nan or infinite"):
+        solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, np.where(Y == Y[0], np.nan, Y), 1.0)
+    X[3, 1] = np.nan
+    with pytest.raises(DataError, match="an input is nan or infinite"):
+        solve_kernel_ridge("laplacian", X, {"gamma": 1.0}, Y, 1.0)

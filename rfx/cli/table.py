@@ -1,0 +1,30 @@
+"""rfx table: a paper's table, ours beside theirs, from a results file."""
+
+import click
+
+
+@click.command("table", short_help="Print a paper's table, ours beside theirs, from a results file.")
+@click.argument("name", required=False)
+@click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run or rfx eval wrote.")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "latex", "csv", "json"]), default="text",
+              show_default=True, help="csv and json hold one number a line, for programs.")
+@click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
+@click.option("--list", "as_list", is_flag=True, help="List the tables there are, and stop.")
+def command(name, results, form, setting, as_list):
+    """Print the table NAME from the rows of a results file: every cell ours / paper, a dash where nothing was run.
+
+    `rfx table summary` lists all rows compactly.
+    """
+    from rfx.errors import UsageError
+    from rfx.experiments import tables
+    from rfx.experiments.results import read
+    from rfx.experiments.tables_render import render
+
+    known = tables.registry()
+    if as_list:
+        click.echo("\n".join(known))
+        return
+    if name not in known:
+        what = "which table?" if name is None else f"there is no table {name};"
+        raise UsageError(f"{what} There are: {', '.join(known)}" if name is None else f"{what} there are: {', '.join(known)}")
+    click.echo(render(tables.build(name, read(results), setting), form), nl=False)

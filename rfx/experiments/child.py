@@ -1,0 +1,83 @@
+"""One run in a process of its own: `python -m rfx.experiments.child SPEC [--fd N --parent PID]`.
+
+SPEC is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output, because LIBLINEAR and
+LIBSVM print there; by hand, without --fd, it is printed.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import traceback
+
+from rfx.errors import RfxError
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when the process `parent` ends, however it ends (Linux)."""
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    except (OSError, AttributeError):
+        return
+    if os.getppid() != parent:
+        # It ended before the request was made, so the signal will never come.
+        os._exit(1)
+
+
+def outcome(spec: dict, execute=None) -> dict:
+    """The row of `spec`; when the run fails, a row with status, message and params.error only."""
+    try:
+        if execute is None:
+            from rfx import env
+
+            # Before numpy is imported: BLAS reads the number of threads once.
+            env.prepare_numba_cache()
+            env.set_threads(spec.get("threads"))
+            from rfx.experiments.single import execute
+        return {"status": "ok"} | execute(spec)
+    except KeyboardInterrupt:
+        return {"status": "interrupted", "message": "interrupted"}
+    except RfxError as error:
+        status = "timeout" if "Timeout" in type(error).__name__ else "failed"
+        return {"status": status, "message": str(error), "params": {"error": type(error).__name__}}
+    except MemoryError as error:
+        message = f"out of memory ({error}); fewer n_features or a smaller max_memory needs less"
+        return {"status": "failed", "message": message, "params": {"error": "MemoryError"}}
+    except Exception as error:
+        traceback.print_exc()
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{os.path.basename(frame.filename)} line {frame.lineno}"
+        return {
+            "status": "failed",
+            "message": f"{type(error).__name__}: {error} ({place})",
+            "params": {"error": type(error).__name__},
+        }
+
+
+def _plain(value):
+    if hasattr(value, "item"):
+        return value.item()
+    return str(value)
+
+
+def main(args) -> None:
+    spec = json.loads(args[0])
+    options = dict(zip(args[1::2], args[2::2]))
+    if "--parent" in options:
+        die_with(int(options["--parent"]))
+    fd = int(options.get("--fd", 1))
+    if fd != 1:
+        # A back end that outlives this process must not keep the row's file open.
+        os.set_inheritable(fd, False)
+    row = outcome(spec)
+    with os.fdopen(fd, "w", encoding="utf-8", errors="replace", closefd=False) as out:
+        json.dump(row, out, default=_plain)
+        if fd == 1:
+            out.write("\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

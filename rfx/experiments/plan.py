@@ -1,0 +1,276 @@
+"""Plans: a TOML file that describes a grid of runs.
+
+    title = "…"                     # what it is; description and table (the table it fills) are optional
+    [defaults]                      # fields of every run
+    split = "yen2014"
+    options.scaling = "minmax01"
+    [[run]]                         # a list is an axis of the grid, anything else is fixed
+    dataset = ["cpu", "census"]
+    method = "sparse-rf"
+    options.lam = [1, 10, 100, 1000]
+    [[set]]                         # after the grid is laid out: fields of the runs that match
+    when = {dataset = "cpu", kernel = "gaussian"}
+    options.gamma = 0.5
+    [[skip]]                        # runs that are left out
+    when = {kernel = "perceptron", label = "tuned"}
+    [quick]                         # the small form: what is kept of the above, then its own set and skip
+    keep = {dataset = "cpu"}
+
+A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, and the dict options.
+"""
+
+import itertools
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from rfx.errors import UsageError
+from rfx.experiments import results
+
+FIELDS = ("dataset", "split", "test", "method", "seed", "threads", "label", "timeout")
+_TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
+_QUICK = ("keep", "set", "skip")
+_TYPES = {"seed": int, "threads": int, "timeout": (int, float)}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A named list of runs; `table` is the name of the table that they fill, or empty."""
+
+    name: str
+    title: str
+    description: str
+    table: str
+    runs: list[dict] = field(default_factory=list)
+
+    def only(self, filters) -> "Plan":
+        """The runs for which every filter `name=value[,value…]` holds; one name given twice means either value.
+
+        Raises UsageError for a name that no run has and for filters that leave nothing.
+        """
+        wanted = {}
+        for text in filters:
+            name, equals, values = text.partition("=")
+            if not equals or not name:
+                raise UsageError(f"--only {text}: expected NAME=VALUE, such as dataset=cpu")
+            wanted.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
+        runs = self.runs
+        for name, values in wanted.items():
+            there = sorted({str(_get(run, name)) for run in self.runs if _get(run, name) is not None})
+            if not there:
+                names = sorted({name for run in self.runs for name in _names(run)})
+                raise UsageError(f"--only {name}=…: no run of plan {self.name} has it (they have {', '.join(names)})")
+            if not any(matches(run, {name: values}) for run in self.runs):
+                raise UsageError(
+                    f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there are: {', '.join(there)})"
+                )
+            runs = [run for run in runs if matches(run, {name: values})]
+        if not runs:
+            raise UsageError(f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them")
+        return Plan(self.name, self.title, self.description, self.table, runs)
+
+
+def names() -> list[str]:
+    """Names of the plans that come with rfx."""
+    folder = resources.files("rfx.experiments") / "plans"
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def load(name_or_path, quick: bool = False) -> Plan:
+    """The plan of that name, or in that TOML file; its small form with `quick`, or when the name ends in `-quick`.
+
+    Raises UsageError, with the file and the key, for anything that is not understood.
+    """
+    path = Path(name_or_path)
+    base = str(name_or_path).removesuffix("-quick")
+    if base in names() and base != str(name_or_path):
+        name_or_path, quick = base, True
+    if str(name_or_path) in names():
+        path = resources.files("rfx.experiments") / "plans" / f"{name_or_path}.toml"
+    elif not path.is_file():
+        raise UsageError(f"{name_or_path} is neither a plan ({', '.join(names())}) nor a TOML file")
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not a TOML file: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+    return _Reader(str(path)).plan(content, path.name.removesuffix(".toml"), quick)
+
+
+def matches(run: dict, when: dict) -> bool:
+    """Does every name of `when` (a field or an option) have, in `run`, the value or one of the values given?"""
+    for name, wanted in when.items():
+        value = _get(run, name)
+        if not any(_same(value, item) for item in (wanted if isinstance(wanted, list) else [wanted])):
+            return False
+    return True
+
+
+def describe(run: dict) -> str:
+    """One short line that tells the run from its neighbours, for progress and --dry-run."""
+    options = run["options"]
+    words = [run["dataset"], run["method"], options.get("kernel"), run.get("label")]
+    words += [f"{short}={options[name]}" for name, short in (("n_features", "D"), ("lam", "lam")) if name in options]
+    return " ".join(str(word) for word in words if word)
+
+
+def _names(run):
+    return [name for name in run if name != "options"] + list(run["options"])
+
+
+def _get(run, name):
+    return run.get(name) if name in FIELDS else run["options"].get(name)
+
+
+def _same(value, wanted) -> bool:
+    if isinstance(wanted, str) and value is not None and not isinstance(value, (str, bool)):
+        try:
+            return float(wanted) == float(value)
+        except ValueError:
+            return False
+    if isinstance(value, bool) and isinstance(wanted, str):
+        return str(value).lower() == wanted.lower()
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+class _Reader:
+    """Turns the parsed TOML of one file into a plan; every refusal names the file and the key."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def fail(self, message):
+        raise UsageError(f"{self.path}: {message}")
+
+    def plan(self, content, name, quick) -> Plan:
+        self.check_names(content, _TOP, "the plan")
+        for key in ("title", "description", "table"):
+            if not isinstance(content.get(key, ""), str):
+                self.fail(f"{key} must be text")
+        defaults = self.section(content.get("defaults", {}), "[defaults]")
+        tables = self.tables(content, "run")
+        if not tables:
+            self.fail("there is no [[run]]")
+        runs = []
+        for number, table in enumerate(tables, start=1):
+            runs += self.grid(defaults, self.section(table, f"[[run]] {number}"), f"[[run]] {number}")
+        runs = self.adjust(runs, content, "")
+        if quick:
+            runs = self.quick(runs, content)
+        unique = {results.key(run): run for run in reversed(runs)}
+        runs = list(reversed(unique.values()))
+        self.check_runs(runs)
+        name += "-quick" if quick else ""
+        return Plan(name, content.get("title", name), content.get("description", ""), content.get("table", ""), runs)
+
+    def quick(self, runs, content):
+        if "quick" not in content:
+            self.fail("there is no [quick], so it has no small form")
+        table = content["quick"]
+        if not isinstance(table, dict):
+            self.fail("quick must be a table: [quick]")
+        self.check_names(table, _QUICK, "[quick]")
+        keep = self.condition(table.get("keep", {}), "[quick] keep", runs)
+        return self.adjust([run for run in runs if matches(run, keep)], table, "quick.")
+
+    def check_names(self, table, known, where):
+        for key in table:
+            if key not in known:
+                self.fail(f"{where} has the unknown key '{key}' (known: {', '.join(known)})")
+
+    def tables(self, content, key):
+        value = content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.fail(f"{key} must be an array of tables: [[{key}]]")
+        return value
+
+    def section(self, table, where, extra=()) -> dict:
+        """Check names and types of the fields of one table; lists are allowed here and refused later where they can't be."""
+        if not isinstance(table, dict):
+            self.fail(f"{where} must be a table")
+        self.check_names(table, (*FIELDS, "options", *extra), where)
+        options = table.get("options", {})
+        if not isinstance(options, dict):
+            self.fail(f"{where} options must be a table, such as options.lam = 1")
+        fields = [(name, value, False) for name, value in table.items() if name not in ("options", *extra)]
+        for name, value, option in fields + [(name, value, True) for name, value in options.items()]:
+            if value == []:
+                self.fail(f"{where} {name} is an empty list")
+            for item in value if isinstance(value, list) else [value]:
+                self.check_value(name, item, where, option)
+        return table
+
+    def check_value(self, name, value, where, option):
+        kinds = (str, int, float, bool) if option else _TYPES.get(name, str)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and not option):
+            kind = "a number" if name in _TYPES and not option else "text" if not option else "text, a number or a truth value"
+            self.fail(f"{where} {name} = {value!r}: must be {kind}")
+
+    def grid(self, defaults, table, where) -> list[dict]:
+        fields = {name: value for name, value in (defaults | table).items() if name != "options"}
+        options = defaults.get("options", {}) | table.get("options", {})
+        for name in ("dataset", "method"):
+            if name not in fields:
+                self.fail(f"{where} has no {name}")
+        axes = [(name, False, value) for name, value in fields.items()]
+        axes += [(name, True, value) for name, value in options.items()]
+        runs = []
+        for values in itertools.product(*(value if isinstance(value, list) else [value] for _, _, value in axes)):
+            run = {"seed": 0, "options": {}}
+            for (name, option, _), value in zip(axes, values):
+                (run["options"] if option else run)[name] = value
+            runs.append(run)
+        return runs
+
+    def adjust(self, runs, content, prefix):
+        """Apply the [[set]] tables in their order, then drop what a [[skip]] names."""
+        for number, table in enumerate(self.tables(content, "set"), start=1):
+            where = f"[[{prefix}set]] {number}"
+            self.section(table, where, extra=("when",))
+            when = self.condition(table.get("when", {}), where, runs)
+            options = table.get("options", {})
+            fields = {name: value for name, value in table.items() if name not in ("when", "options")}
+            for name, value in [*fields.items(), *options.items()]:
+                if isinstance(value, list):
+                    self.fail(f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid")
+            runs = [
+                run | fields | {"options": run["options"] | options} if matches(run, when) else run for run in runs
+            ]
+        for number, table in enumerate(self.tables(content, "skip"), start=1):
+            where = f"[[{prefix}skip]] {number}"
+            self.check_names(table, ("when",), where)
+            if not table.get("when"):
+                self.fail(f"{where} has no when, so it would leave nothing")
+            when = self.condition(table["when"], where, runs)
+            runs = [run for run in runs if not matches(run, when)]
+        return runs
+
+    def condition(self, when, where, runs) -> dict:
+        if not isinstance(when, dict):
+            self.fail(f"{where}: when must be a table such as {{dataset = \"cpu\"}}")
+        known = sorted({name for run in runs for name in _names(run)})
+        self.check_names(when, known, f"{where} when")
+        return when
+
+    def check_runs(self, runs):
+        if not runs:
+            self.fail("every run is skipped, so nothing is left")
+        known = methods()
+        for run in runs:
+            if run["method"] not in known:
+                self.fail(f"method = '{run['method']}' is not a method (known: {', '.join(known)})")
+
+
+def methods() -> list[str]:
+    """Names of the methods there are, without importing any."""
+    import pkgutil
+
+    import rfx.methods
+
+    return sorted(
+        module.name.replace("_", "-")
+        for module in pkgutil.iter_modules(rfx.methods.__path__)
+        if not module.name.startswith("_")
+    )

@@ -1,0 +1,257 @@
+"""The runner: takes a plan's missing runs one by one, each in a child process, and appends a row for each.
+
+A row is on the disk before the next run starts, so that nothing finished is lost however the runner ends; the next
+call takes up what has no row yet.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rfx import env
+from rfx.experiments import results
+from rfx.experiments.plan import Plan, describe
+
+CHILD = (sys.executable, "-m", "rfx.experiments.child")
+_SCORE_COLUMNS = ("kernel", "solver", "lam", "n_features")
+
+
+@dataclass
+class Summary:
+    """What became of a plan: `rows` are the newest rows of its runs, `ran` of them made now, `total` wanted."""
+
+    plan: str
+    results: str
+    total: int
+    ran: int = 0
+    rows: list[dict] = field(default_factory=list)
+
+    def count(self, status) -> int:
+        return sum(row["status"] == status for row in self.rows)
+
+    @property
+    def not_converged(self) -> int:
+        return sum(row["status"] == "ok" and row.get("converged") is False for row in self.rows)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every run of the plan has a row that is ok and converged, else 3."""
+        return 0 if self.count("ok") == self.total and not self.not_converged else 3
+
+    def as_dict(self) -> dict:
+        counts = {status: self.count(status) for status in results.STATUSES}
+        return {
+            "plan": self.plan, "results": self.results, "total": self.total, "ran": self.ran, **counts,
+            "not_converged": self.not_converged, "exit_code": self.exit_code, "rows": self.rows,
+        }  # fmt: skip
+
+
+def missing(plan: Plan, rows: list[dict], retry_failed: bool = False) -> list[dict]:
+    """The runs of `plan` that are to be made, given the rows there are.
+
+    A row that is ok is never made again. One that was interrupted, or for which the data could not be had, always is;
+    any other failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
+    """
+    settled = set()
+    for row in rows:
+        again = row["status"] == "interrupted" or row["params"].get("error") == "DataError" or retry_failed
+        if row["status"] == "ok" or not again:
+            settled.add(row["key"])
+    return [run for run in plan.runs if results.key(run) not in settled]
+
+
+def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=CHILD) -> Summary:
+    """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file `path`.
+
+    `timeout` (seconds, for each run) goes before the plan's own. `report` gets one line a run. `command` is the child's
+    command line, to which the spec is added. Raises LockedError when another runner holds `path`, KeyboardInterrupt
+    after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
+    """
+    with results.exclusive(path), _terminate_as_interrupt():
+        rows = results.read(path) if Path(path).exists() else []
+        todo = missing(plan, rows, retry_failed)
+        report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
+        _Pool(path, jobs, timeout, report, command).work(todo)
+        keys = {results.key(run) for run in plan.runs}
+        rows = [row for row in results.read(path) if row["key"] in keys] if Path(path).exists() else []
+        return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
+
+
+@contextmanager
+def _terminate_as_interrupt():
+    """cron and `timeout` send SIGTERM where a person types Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Pool:
+    """Up to `jobs` children at a time; the parent alone writes rows."""
+
+    def __init__(self, path, jobs, timeout, report, command):
+        self.path, self.jobs, self.timeout, self.report, self.command = path, jobs, timeout, report, list(command)
+        self.children = []
+        self.done = self.total = 0
+
+    def work(self, todo):
+        self.total = len(todo)
+        todo = list(todo)
+        try:
+            while todo or self.children:
+                while todo and len(self.children) < self.jobs:
+                    spec = todo.pop(0)
+                    self.children.append(_Child(spec, self.command, self.jobs, self.timeout))
+                finished = [child for child in self.children if child.finished()]
+                for child in finished:
+                    self.children.remove(child)
+                    self.write(child.spec, child.row())
+                if not finished:
+                    time.sleep(0.02)
+        except KeyboardInterrupt:
+            for child in list(self.children):
+                self.children.remove(child)
+                if child.finished():
+                    self.write(child.spec, child.row())
+                else:
+                    child.kill()
+                    self.write(child.spec, failure(child.spec, "interrupted", "interrupted while it ran"))
+            raise
+        finally:
+            for child in self.children:
+                child.kill()
+
+    def write(self, spec, row):
+        results.append(self.path, row)
+        self.done += 1
+        self.report(f"[{self.done}/{self.total}] {describe(spec)}: {_in_words(row)}")
+
+
+class _Child:
+    """One run: a process in a group of its own, so that Ctrl-C reaches the parent alone and a kill reaches the group."""
+
+    def __init__(self, spec, command, jobs, timeout):
+        self.spec = spec
+        self.timeout = timeout or spec.get("timeout")
+        self.status = self.peak_mb = None
+        self.timed_out = False
+        # Files without names: nothing is left behind when the parent is killed.
+        self.answer, self.printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        job = {name: value for name, value in spec.items() if name != "timeout"}
+        if jobs > 1 and not job.get("threads"):
+            job["threads"] = max(1, env.threads() // jobs)
+        words = [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())]
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [*command, *words], stdin=subprocess.DEVNULL, stdout=self.printed, stderr=subprocess.STDOUT,
+            pass_fds=(self.answer.fileno(),), start_new_session=True,
+        )  # fmt: skip
+
+    def finished(self) -> bool:
+        if self.timeout and time.monotonic() - self.started > self.timeout and self.process.returncode is None:
+            self.timed_out = True
+            self.kill()
+        elif self.process.returncode is None:
+            self.reap(os.WNOHANG)
+        return self.process.returncode is not None
+
+    def reap(self, flags):
+        # wait4 instead of Popen.wait: it tells the largest memory of a run that can't tell it itself any more.
+        try:
+            pid, status, usage = os.wait4(self.process.pid, flags)
+        except ChildProcessError:
+            # Started by something that ignores SIGCHLD: the kernel has reaped it, and its row says how it went.
+            self.process.returncode = 0
+            return
+        if pid:
+            self.process.returncode = os.waitstatus_to_exitcode(status)
+            self.peak_mb = usage.ru_maxrss / 1024
+
+    def kill(self):
+        if self.process.returncode is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.reap(0)
+
+    def row(self) -> dict:
+        """The row that the child wrote, or one that says why there is none."""
+        try:
+            self.answer.seek(0)
+            answer = json.loads(self.answer.read())
+        except ValueError:
+            answer = None
+        if self.timed_out:
+            return failure(self.spec, "timeout", f"not done within {self.timeout:g} seconds", self.peak_mb)
+        if not isinstance(answer, dict):
+            return failure(self.spec, "failed", self.crash(), self.peak_mb)
+        if answer.get("status") != "ok":
+            row = failure(self.spec, answer.get("status", "failed"), answer.get("message") or "", self.peak_mb)
+            row["params"] |= answer.get("params") or {}
+            return row
+        known = {name: value for name, value in answer.items() if name in results.COLUMNS}
+        more = {name: value for name, value in answer.items() if name not in results.COLUMNS}
+        known["params"] = _params(self.spec) | (answer.get("params") or {}) | more
+        return _from_spec(self.spec) | known | {"key": results.key(self.spec)}
+
+    def crash(self) -> str:
+        code = self.process.returncode
+        self.printed.seek(max(0, self.printed.seek(0, os.SEEK_END) - 4096))
+        lines = self.printed.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
+            text = f"the run's process was killed by signal {-code} ({name})"
+            if code == -signal.SIGKILL:
+                text += ", as the kernel does when memory runs out"
+        else:
+            text = f"the run's process ended with code {code} and no row"
+        return f"{text}; it printed last: {last[:200]}" if last else text
+
+
+def failure(spec: dict, status: str, message: str, peak_mb: float | None = None) -> dict:
+    """The row of a run that gave no result."""
+    row = _from_spec(spec) | {"key": results.key(spec), "status": status, "message": message[:2000]}
+    return row | {"params": _params(spec), "peak_rss_mb": peak_mb} | env.describe()
+
+
+def _from_spec(spec) -> dict:
+    options = spec["options"]
+    row = {name: spec.get(name) for name in ("dataset", "split", "method", "seed", "threads")}
+    return row | {name: options.get(name) for name in _SCORE_COLUMNS}
+
+
+def _params(spec) -> dict:
+    params = {name: value for name, value in spec["options"].items() if name not in _SCORE_COLUMNS}
+    return params | {name: spec[name] for name in ("label", "test") if spec.get(name)}
+
+
+def _in_words(row) -> str:
+    if row["status"] != "ok":
+        return f"{row['status']}: {row['message']}"
+    words = []
+    if row.get("score") is not None:
+        words.append(f"{row.get('metric') or 'score'} {row['score']:.4g}")
+    if row.get("model_size") is not None:
+        words.append(f"size {row['model_size']}")
+    if row.get("seconds_fit") is not None:
+        words.append(f"{row['seconds_fit']:.3g} s")
+    if row.get("peak_rss_mb") is not None:
+        words.append(f"{row['peak_rss_mb']:.0f} MB")
+    if row.get("converged") is False:
+        words.append("did not converge")
+    return ", ".join(words) or "ok"

@@ -1,0 +1,264 @@
+"""Tables: what a results file says, laid out as a paper lays it out, our number beside the printed one.
+
+A module `tables_*.py` with a dict TABLES (name to builder) adds tables; `Comparison` is the builder for every table that
+has data sets, kernels and methods. Rendering is in `tables_render`.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rfx.errors import UsageError
+from rfx.experiments.papers import printed
+
+DASH = "-"
+
+
+@dataclass
+class Section:
+    """A grid of texts under one title; `columns` heads every column, the first `n_labels` of them name the line."""
+
+    title: str
+    columns: list[str]
+    lines: list[list[str]]
+    n_labels: int = 1
+
+
+@dataclass
+class Table:
+    """What a builder returns: sections and notes to print, and the same numbers as tidy `cells` for CSV and JSON."""
+
+    name: str
+    title: str
+    sections: list[Section]
+    notes: list[str]
+    cells: list[dict]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One printed quantity: its name in papers/*.csv, its heading, our number from a row, and how both are written."""
+
+    name: str
+    heading: str
+    ours: Callable[[dict], float | None]
+    write: Callable[[float], str]
+    write_paper: Callable[[float], str] | None = None
+    scored: bool = False  # meaningless on generated data
+
+
+@dataclass(frozen=True)
+class DataRow:
+    """One data set of a table: the paper's own, a substitute for one of them, or generated data of its size."""
+
+    name: str
+    stands_for: str = ""
+    generated: bool = False
+
+    @property
+    def title(self) -> str:
+        if self.generated:
+            return f"{self.name}: generated data of the size of {self.stands_for}, for time and memory only"
+        return f"{self.name}: substitute for {self.stands_for}, not comparable" if self.stands_for else self.name
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Builder of a table with data sets as sections, kernels and fields as lines, methods as columns."""
+
+    name: str
+    title: str
+    paper: str
+    table: str
+    data: tuple[DataRow, ...]
+    kernels: tuple[str, ...]
+    methods: dict[str, str]
+    fields: tuple[Field, ...]
+    settings: dict[str, str]
+    differs: tuple[str, ...] = ()
+    without_gamma: frozenset[str] = frozenset({"perceptron", "stump"})
+    # method -> method whose score decides between its rows that differ in lam
+    closest_to: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, rows: list[dict], setting: str | None = None) -> Table:
+        rows = [row for row in rows if row["dataset"] in {data.name for data in self.data}]
+        labels = [row["params"].get("label") for row in rows]
+        setting = setting or next((name for name in self.settings if name in labels), next(iter(self.settings)))
+        if setting not in self.settings:
+            raise UsageError(f"--setting {setting}: {self.name} has {', '.join(self.settings)}")
+        book = printed(self.paper, self.table)
+        sections, cells, used = [], [], []
+        for data in self.data:
+            picked = self.pick([row for row in rows if row["dataset"] == data.name], setting)
+            if not picked and data.stands_for:
+                continue
+            used += picked.values()
+            section = Section(_size_title(data, picked, book), ["kernel", "", *self.methods.values()], [], 2)
+            for kernel in self.kernels:
+                for item in self.fields:
+                    line = [self.cell(data, kernel, method, item, picked, book) for method in self.methods]
+                    label = kernel if item is self.fields[0] else ""
+                    section.lines.append([label, item.heading, *(_pair(cell, item) for cell in line)])
+                    cells += [{"table": self.name, "setting": setting} | cell for cell in line]
+            sections.append(section)
+        notes = self.notes(used, rows, book, setting)
+        return Table(self.name, f"{self.title}; setting: {setting}", sections, notes, cells)
+
+    def pick(self, rows, setting) -> dict[tuple[str, str], dict]:
+        """Of one data set's rows, the one that fills each (kernel, method): most features first, then the newest."""
+        picked = {}
+        # Methods whose lam another method's score decides come last.
+        for method in sorted(self.methods, key=lambda name: name in self.closest_to):
+            for kernel in self.kernels:
+                found = [row for row in rows if (row["kernel"], row["method"]) == (kernel, method)]
+                found = self.of_setting([row for row in found if row["status"] == "ok"], kernel, setting)
+                if not found:
+                    continue
+                most = max(row["n_features"] or 0 for row in found)
+                found = [row for row in found if (row["n_features"] or 0) == most]
+                reference = picked.get((kernel, self.closest_to.get(method)))
+                picked[kernel, method] = _closest(found, reference) if method in self.closest_to else found[-1]
+        return picked
+
+    def of_setting(self, rows, kernel, setting):
+        right = [row for row in rows if row["params"].get("label") == setting]
+        if not right and kernel in self.without_gamma:
+            # The settings differ in gamma alone, so a row of another setting is the same run.
+            right = [row for row in rows if row["params"].get("label") in self.settings]
+        return right
+
+    def cell(self, data, kernel, method, item, picked, book) -> dict:
+        row = picked.get((kernel, method))
+        ours = item.ours(row) if row and not (item.scored and data.generated) else None
+        return {
+            "dataset": data.name,
+            "stands_for": data.stands_for or None,
+            "kernel": kernel,
+            "method": method,
+            "field": item.name,
+            "ours": ours,
+            "paper": None if data.stands_for else book.get((data.name, kernel, method, item.name)),
+            "converged": row["converged"] if row else None,
+            "lam": row["lam"] if row else None,
+            "n_features": row["n_features"] if row else None,
+        }
+
+    def notes(self, used, rows, book, setting) -> list[str]:
+        notes = ["Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not converge."]
+        notes.append(f"Setting {setting}: {self.settings[setting]}")
+        gammas = {(row["kernel"], _gamma(row)): [] for row in used if _gamma(row) is not None}
+        for row in used:
+            if _gamma(row) is not None and row["dataset"] not in gammas[row["kernel"], _gamma(row)]:
+                gammas[row["kernel"], _gamma(row)].append(row["dataset"])
+        for (kernel, gamma), names in sorted(gammas.items(), key=str):
+            notes.append(f"gamma of {kernel} = {gamma}: {', '.join(names)}")
+        for method, reference in self.closest_to.items():
+            if any(row["method"] == method for row in used):
+                notes.append(f"lambda of {method}: of those run, the one whose score is closest to {reference}'s.")
+        notes += self.sizes(used, book) + self.differs_here() + _failures(rows) + _machines(used)
+        return notes
+
+    def sizes(self, used, book) -> list[str]:
+        """Where the number of random features is another than the paper's (printed as its rf's model size)."""
+        others = {}
+        for row in used:
+            paper = book.get((row["dataset"], row["kernel"], "rf", "model_size"))
+            if row["n_features"] and paper and row["n_features"] != paper:
+                others.setdefault((row["method"], row["n_features"], paper), set()).add(row["dataset"])
+        return [
+            f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {', '.join(sorted(names))}"
+            for (method, ours, paper), names in sorted(others.items())
+        ]
+
+    def differs_here(self) -> list[str]:
+        return [f"Differs from the paper: {text}" for text in self.differs]
+
+
+def _closest(rows, reference) -> dict:
+    """The row whose score is closest to the reference's (the smaller model of two); without reference, the best score."""
+    scored = [row for row in rows if row["score"] is not None]
+    if not scored:
+        return rows[-1]
+    if reference and reference["score"] is not None:
+        return min(scored, key=lambda row: (abs(row["score"] - reference["score"]), row["model_size"] or 0))
+    sign = -1 if scored[0]["metric"] == "accuracy" else 1
+    return min(scored, key=lambda row: sign * row["score"])
+
+
+def _pair(cell, item) -> str:
+    ours = DASH if cell["ours"] is None else item.write(cell["ours"]) + ("*" if cell["converged"] is False else "")
+    if cell["paper"] is None:
+        return ours if cell["ours"] is None else f"{ours} / {DASH}"
+    return f"{ours} / {(item.write_paper or item.write)(cell['paper'])}"
+
+
+def _size_title(data, picked, book) -> str:
+    sizes = [f"N {row['n_train']:,}, test {row['n_test']:,}, d {row['n_inputs']:,}" for row in picked.values()
+             if None not in (row["n_train"], row["n_test"], row["n_inputs"])]
+    paper = [book.get((data.name, "", "", name)) for name in ("n_train", "n_test", "n_inputs")]
+    paper = "" if None in paper else "N {:,.0f}, test {:,.0f}, d {:,.0f}".format(*paper)
+    ours = ", ".join(dict.fromkeys(sizes))
+    if ours and paper and ours != paper:
+        return f"{data.title} ({ours}; paper: {paper})"
+    return f"{data.title} ({ours or paper})" if ours or paper else data.title
+
+
+def _gamma(row):
+    value = row["params"].get("gamma_value", row["params"].get("gamma"))
+    return f"{value:.4g}" if isinstance(value, float) else value
+
+
+def _failures(rows) -> list[str]:
+    """What could not be run, and why, one line for each reason."""
+    ways = {}
+    for row in rows:
+        if row["status"] != "ok":
+            ways.setdefault((row["dataset"], row["status"], row["message"]), set()).add(row["method"])
+    return [
+        f"Not run: {dataset}, {', '.join(sorted(methods))} ({status}): {message}"
+        for (dataset, status, message), methods in ways.items()
+    ]
+
+
+def _machines(rows) -> list[str]:
+    lines = {}
+    for row in rows:
+        versions = ", ".join(f"{name} {row[name]}" for name in ("rfx", "python", "numpy", "scipy", "numba",
+                                                                "liblinear", "libsvm", "blas") if row[name])
+        lines[f"Machine: {row['cpu'] or 'unknown'}, {row['threads'] or 'all'} threads; {versions}"] = True
+    return list(lines)
+
+
+def count(value: float) -> str:
+    """18186 -> 18,186"""
+    return f"{value:,.0f}"
+
+
+def short(value: float) -> str:
+    """Three digits that count, without exponent for what a table holds: 0.0412, 2.59, 7,697."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def memory_gb(row: dict) -> float | None:
+    """The run's largest memory in GB of 10^9 bytes, as in the papers' accounts."""
+    return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
+
+
+def registry() -> dict[str, Callable]:
+    """Every table there is: name to builder(rows, setting)."""
+    import rfx.experiments
+
+    found = {}
+    for module in pkgutil.iter_modules(rfx.experiments.__path__):
+        if module.name.startswith("tables_"):
+            found |= getattr(importlib.import_module(f"rfx.experiments.{module.name}"), "TABLES", {})
+    return dict(sorted(found.items()))
+
+
+def build(name: str, rows: list[dict], setting: str | None = None) -> Table:
+    """The table `name` from result rows; UsageError when there is none of that name."""
+    tables = registry()
+    if name not in tables:
+        raise UsageError(f"there is no table {name} (there are: {', '.join(tables)})")
+    return tables[name](rows, setting)

@@ -1,0 +1,41 @@
+"""The methods: what a column of a table is called. Each is imported when it is first used."""
+
+import importlib
+
+from rfx.errors import DataError, UsageError
+
+METHODS = {
+    "kernel": ("rfx.methods.kernel", "Kernel"),
+    "rf": ("rfx.methods.rf", "RF"),
+    "sparse-rf": ("rfx.methods.sparse_rf", "SparseRF"),
+}
+
+
+def get(name: str) -> type:
+    """The class of the method of that name.
+
+    Raises UsageError naming the known methods.
+    """
+    if name not in METHODS:
+        raise UsageError(f"method {name!r} is unknown; choose one of {', '.join(METHODS)}")
+    module, attribute = METHODS[name]
+    return getattr(importlib.import_module(module), attribute)
+
+
+def create(name: str, **options):
+    """A method by name; options set to None keep their defaults."""
+    return get(name)(**options)
+
+
+def load(path):
+    """The trained method of a model file.
+
+    Raises DataError when the file is no model of rfx.
+    """
+    from rfx import model
+
+    header, arrays = model.read(path)
+    try:
+        return get(header["method"]).from_state(header, arrays)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise DataError(f"model {path} is incomplete ({type(error).__name__}: {error}); train it again") from error

@@ -1,0 +1,64 @@
+# The README's commands: `make demo` and `make test`. `make help` lists the rest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RFX := $(BIN)/rfx
+STAMP := $(VENV)/installed
+RESULTS := results
+JOBS ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test benchmark clean \
+    reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick
+
+help: ## List the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-26s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## Make the virtual environment .venv and install rfx in it
+
+# An editable install: only a change of the metadata calls for another one
+$(STAMP): setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@
+
+demo: $(STAMP) ## Install, then compare kernel, rf and sparse-rf on built-in data; no download
+	@mkdir -p demo
+	@rm -f demo/results.csv
+	$(RFX) run demo --results demo/results.csv
+	$(RFX) train --method sparse-rf --data breast_cancer --n-features 2000 --gamma median --model demo/model.npz
+	@echo
+	$(RFX) table summary --results demo/results.csv
+	@echo
+	@echo "Rows: demo/results.csv   Model: demo/model.npz   Try: $(RFX) eval demo/model.npz --data breast_cancer"
+
+test: $(STAMP) ## Install, then run the tests
+	$(BIN)/python -m pytest
+
+benchmark: $(STAMP) ## Run every benchmark, ours and the peer side by side (long; needs the data sets)
+	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# Runs what is missing, prints the table, and keeps the code of the run: 3 when a row could not be filled
+define reproduce
+	@mkdir -p $(RESULTS)
+	@$(RFX) run $(1) --results $(RESULTS)/$(1)$(2).csv --jobs $(JOBS) $(if $(2),--quick); code=$$?; \
+	test $$code -eq 0 -o $$code -eq 3 || exit $$code; \
+	$(RFX) table $(1) --results $(RESULTS)/$(1)$(2).csv || exit $$?; \
+	exit $$code
+endef
+
+reproduce-table1: $(STAMP) ## Yen et al. 2014, Table 1 (regression), ours beside the paper's
+	$(call reproduce,yen2014-table1,)
+
+reproduce-table1-quick: $(STAMP) ## The same with fewer features and rows, within 5 minutes
+	$(call reproduce,yen2014-table1,-quick)
+
+reproduce-table2: $(STAMP) ## Yen et al. 2014, Table 2 (classification)
+	$(call reproduce,yen2014-table2,)
+
+reproduce-table2-quick: $(STAMP) ## The same with fewer features and rows, within 5 minutes
+	$(call reproduce,yen2014-table2,-quick)
+
+clean: ## Delete what the targets made, but no results
+	rm -rf $(VENV) build dist *.egg-info demo

@@ -1,0 +1,78 @@
+"""What several commands share: the options of methods, threads, and how a row is printed."""
+
+import json
+import sys
+
+import click
+
+from rfx.methods.options import OPTIONS
+
+
+def method_options(command):
+    """Add every option of every method; a method refuses those that it does not have."""
+    for option in reversed(list(OPTIONS.values())):
+        help_text = f"{option.help} [{option.expects()}]"
+        command = click.option(option.flag, option.name, metavar="VALUE", default=None, help=help_text)(command)
+    return command
+
+
+def given_options(values: dict) -> dict:
+    """The method options that were given on the command line, converted and checked."""
+    return {name: OPTIONS[name].convert(values[name]) for name in OPTIONS if values.get(name) is not None}
+
+
+def threads_option(command):
+    return click.option(
+        "--threads", type=click.IntRange(min=1), default=None, callback=_set_threads, expose_value=False, is_eager=True,
+        help="Threads for BLAS and rfx's loops; default: one per available core.",
+    )(command)
+
+
+def _set_threads(ctx, param, value):
+    if value is not None:
+        from rfx import env
+
+        env.set_threads(value)
+
+
+def json_option(command):
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with the names of the results columns.")(command)
+
+
+def print_row(row: dict, as_json: bool) -> None:
+    """A results row on standard output: JSON, or the lines a person reads."""
+    if as_json:
+        click.echo(json.dumps(row, default=_plain))
+        return
+    for name, text in _readable(row):
+        click.echo(f"{name:<12} {text}")
+
+
+def _readable(row):
+    sizes = f"{row['n_train']} rows x {row['n_inputs']} inputs"
+    yield "data", f"{row['dataset']}" + (f", split {row['split']}" if row.get("split") else "") + f": {sizes}"
+    gamma = row["params"].get("kernel_params", {}).get("gamma")
+    yield "method", f"{row['method']}, {row['kernel']} kernel" + (f", gamma {gamma:.4g}" if gamma else "") + f", lambda {row['lam']:g}"
+    of = f" of {row['n_features']} features" if row.get("n_features") else " support vectors"
+    yield "model", f"{row['model_size']}{of}, {row['model_bytes'] / 1024:.0f} KiB" if row.get("model_bytes") else f"{row['model_size']}{of}"
+    relative = row["gap"] / max(abs(row["objective"]), 1e-300)
+    ended = "converged" if row["converged"] else "DID NOT CONVERGE"
+    yield "training", f"objective {row['objective']:.6g}, relative gap {relative:.1e}, {row['n_iter']} iterations, {ended}"
+    if row.get("score") is not None:
+        yield row["metric"], f"{row['score']:.4f} on {row['n_test']} rows"
+    seconds = f"features {row['seconds_features']:.2f}, training {row['seconds_fit']:.2f}"
+    if row.get("seconds_predict") is not None:
+        seconds += f", prediction {row['seconds_predict']:.2f}"
+    yield "seconds", seconds
+    yield "memory", f"{row['peak_rss_mb']:.0f} MiB at the peak"
+
+
+def _plain(value):
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def finish(row: dict) -> None:
+    """Exit with 3 when the solver did not converge."""
+    if row.get("converged") is False:
+        click.echo("rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True)
+        sys.exit(3)

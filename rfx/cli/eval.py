@@ -1,0 +1,32 @@
+"""`rfx eval`: score a model."""
+
+import click
+
+from rfx.cli.common import finish, json_option, print_row, threads_option
+
+
+@click.command("eval")
+@click.argument("model", type=click.Path(dir_okay=False))
+@click.option("--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name (its test part is used), a LIBSVM file, or -.")
+@click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
+@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the row to this CSV file.")
+@click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@threads_option
+@json_option
+def command(model, dataset, split, results, zero_based, as_json):
+    """Score a model file on a data set's test rows, or on all rows of a file."""
+    import os
+
+    from rfx import methods
+    from rfx.cli.rows import labelled_rows
+    from rfx.experiments import results as results_file
+    from rfx.experiments import single
+
+    method = methods.load(model)
+    X, y = labelled_rows(dataset, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0))
+    evaluation = single.evaluate(method, X, y)
+    row = single.row(method, os.path.getsize(model), evaluation)
+    if results:
+        results_file.append(results, row)
+    print_row(row, as_json)
+    finish(row)

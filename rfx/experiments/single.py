@@ -1,0 +1,73 @@
+"""One experiment in this process: load, train, predict, and the results row that says all of it."""
+
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rfx import data, env, methods
+from rfx.errors import DataError
+from rfx.experiments import results
+
+# what info holds that has a column of its own; the rest of info goes into params
+IN_COLUMNS = frozenset(results.COLUMNS)
+
+
+def train(spec: dict):
+    """Train the method of a spec on the training rows of its data: (method, data.Split).
+
+    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based.
+    """
+    split = load(spec)
+    options = {"task": split.task} | {key: value for key, value in spec["options"].items() if value is not None}
+    method = methods.create(spec["method"], seed=spec.get("seed"), **options)
+    method.fit(split.X_train, split.y_train)
+    method.info |= {
+        "dataset": split.name, "split": split.split, "seed": method.params["seed"], "threads": env.threads(),
+        "dtype": str(method.params.get("dtype", "float64")), "peak_rss_mb": env.peak_rss_mb(), "label": spec.get("label"),
+        "key": results.key(spec),
+    }
+    return method, split
+
+
+def load(spec: dict):
+    """The data of a spec."""
+    return data.load(
+        spec["dataset"], split=spec.get("split"), test=spec.get("test"), zero_based=bool(spec.get("zero_based")),
+        seed=spec.get("seed") or 0,
+    )
+
+
+def execute(spec: dict, model: Path | None = None) -> dict:
+    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row."""
+    method, split = train(spec)
+    if model is not None:
+        size = method.save(model)
+    else:
+        with tempfile.TemporaryDirectory(prefix="rfx-") as folder:
+            size = method.save(Path(folder) / "model.npz")
+    if split.X_test is None:
+        return row(method, size, {})
+    return row(method, size, evaluate(method, split.X_test, split.y_test))
+
+
+def evaluate(method, X, y) -> dict:
+    """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y (n,)."""
+    if X.shape[0] == 0:
+        raise DataError("there are no rows to evaluate on")
+    start = time.perf_counter()
+    score = method.score(X, np.asarray(y, dtype=np.float64))
+    return score | {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
+
+
+def row(method, model_bytes: int, evaluation: dict) -> dict:
+    """The results row of a trained method and its evaluation; params holds every option and what was learnt from data."""
+    info = method.info
+    params = {name: value for name, value in method.params.items() if value is not None and name not in IN_COLUMNS}
+    params |= {name: value for name, value in info.items() if name not in IN_COLUMNS and value is not None}
+    columns = {name: value for name, value in info.items() if name in IN_COLUMNS}
+    return columns | evaluation | {
+        "status": "ok", "model_bytes": model_bytes, "params": params, "peak_rss_mb": max(env.peak_rss_mb(), info["peak_rss_mb"]),
+        **env.describe(),
+    }

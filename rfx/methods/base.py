@@ -1,0 +1,191 @@
+"""What all methods share: options, scaling, targets, one-vs-all, prediction, the model file."""
+
+import time
+
+import numpy as np
+
+from rfx import losses
+from rfx import model as model_file
+from rfx.data import guess_task
+from rfx.data.scaling import Scaler, TargetScaler
+from rfx.errors import DataError, UsageError
+from rfx.methods.options import OPTIONS
+from rfx.solvers.base import Solution, stack
+
+CLASSIFICATION = ("binary", "multiclass")
+COMMON = {"task": None, "scaling": "minmax01", "target_scaling": "none", "seed": 0, "timeout": None}
+
+
+class Method:
+    """An estimator in scikit-learn's words: fit, predict, decision_function, get_params.
+
+    A subclass sets `name`, `options` (its options with their defaults) and defines `_fit`, `_decide`, `_state`,
+    `_restore`. After fit, `info` says how it was made, in the words of a results row.
+    """
+
+    name = ""
+    summary = ""
+    options: dict = {}
+
+    def __init__(self, **given):
+        known = COMMON | self.options
+        for option in given:
+            if option not in known:
+                have = ", ".join(OPTIONS[name].flag for name in known)
+                flag = OPTIONS[option].flag if option in OPTIONS else option
+                raise UsageError(f"method {self.name} has no option {flag}; it has {have}")
+        given = {name: OPTIONS[name].convert(value) for name, value in given.items() if value is not None}
+        self.params = known | given
+        self.info: dict = {}
+
+    def get_params(self, deep=True) -> dict:
+        """The options by name."""
+        return dict(self.params)
+
+    # ------------------------------------------------------------------ training
+
+    def fit(self, X, y) -> "Method":
+        """Learn from X (n, d), array or CSR, and y (n,), raw targets or labels.
+
+        Raises UsageError for an option that does not fit the task, DataError for targets that can't be learnt.
+        """
+        start = time.perf_counter()
+        y = np.asarray(y, dtype=np.float64)
+        if X.shape[0] == 0 or X.shape[0] != len(y):
+            raise DataError(f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets")
+        self.task = self.params["task"] or guess_task(y)
+        self.loss = self._choose_loss()
+        self.scaler = Scaler.fit(X, self.params["scaling"])
+        self._seconds_features = 0.0
+        deadline = self.params["timeout"]
+        self.deadline = None if deadline is None else time.monotonic() + deadline
+        scaled = self.scaler.transform(X, dtype=self._input_dtype())
+        solution = self._fit(scaled, self._encode(y))
+        self.info = {
+            "task": self.task, "n_train": X.shape[0], "n_inputs": X.shape[1], "method": self.name,
+            "kernel": self.params.get("kernel"), "solver": self.params.get("solver"), "loss": self.loss.name,
+            "objective": solution.objective, "gap": solution.gap, "n_iter": solution.n_iter,
+            "converged": bool(solution.converged), "seconds_features": self._seconds_features,
+            "seconds_fit": time.perf_counter() - start - self._seconds_features,
+        } | self._describe()
+        self.trace = solution.trace
+        return self
+
+    def _choose_loss(self):
+        name = self.params.get("loss") or ("squared" if self.task == "regression" else "squared_hinge")
+        if (self.task == "regression") != (name == "squared"):
+            hint = "squared" if self.task == "regression" else "squared_hinge, logistic or (method kernel) hinge"
+            raise UsageError(f"--loss is {name}, but the task is {self.task}; choose {hint}, or set --task")
+        return losses.get_loss(name)
+
+    def _encode(self, y) -> np.ndarray:
+        """Targets (n, k): the scaled target, or +-1 for each class against the others (one column for two classes)."""
+        if self.task == "regression":
+            self.classes = None
+            self.target_scaler = TargetScaler.fit(y, self.params["target_scaling"])
+            return self.target_scaler.transform(y)[:, None]
+        self.target_scaler = None
+        self.classes = np.unique(y)
+        if self.task == "binary" and len(self.classes) > 2:
+            raise DataError(f"the task is binary, but the targets have {len(self.classes)} values; set --task multiclass")
+        if len(self.classes) <= 2:
+            # the larger label is +1; where there is one class only, it keeps its sign
+            positive = self.classes[-1] if len(self.classes) == 2 or self.classes[0] > 0 else np.inf
+            return np.where(y == positive, 1.0, -1.0)[:, None]
+        return np.where(y[:, None] == self.classes[None, :], 1.0, -1.0)
+
+    def _each_output(self, Y, solve) -> Solution:
+        """One solve(y) per column of Y, stacked."""
+        return stack([solve(Y[:, k]) for k in range(Y.shape[1])])
+
+    def _remaining(self):
+        """Seconds left of --timeout, None without one."""
+        return None if self.deadline is None else max(0.01, self.deadline - time.monotonic())
+
+    def _timed(self, function, *args, **kwargs):
+        """Call and add the time to seconds_features."""
+        start = time.perf_counter()
+        result = function(*args, **kwargs)
+        self._seconds_features += time.perf_counter() - start
+        return result
+
+    def _input_dtype(self):
+        return np.dtype(self.params.get("dtype") or "float64")
+
+    # ------------------------------------------------------------------ prediction
+
+    def decision_function(self, X) -> np.ndarray:
+        """(n,) or (n, classes) values before they become labels; for regression the scaled target."""
+        values = self._decide(self.scaler.transform(X, dtype=self._input_dtype()))
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X) -> np.ndarray:
+        """(n,) labels, or targets in their original units."""
+        return self.labels(self.decision_function(X))
+
+    def labels(self, decision) -> np.ndarray:
+        """What predict returns, from decision_function's values."""
+        if self.task == "regression":
+            return self.target_scaler.inverse(decision)
+        if decision.ndim == 2:
+            return self.classes[np.argmax(decision, axis=1)]
+        if len(self.classes) == 1:
+            return np.full(len(decision), self.classes[0])
+        return self.classes[(decision > 0).astype(int)]
+
+    def score(self, X, y) -> dict:
+        """metric and score: accuracy for classes, rmse in units of the scaled target for regression."""
+        decision = self.decision_function(X)
+        if self.task == "regression":
+            error = decision - self.target_scaler.transform(np.asarray(y, float))
+            return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
+        return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
+
+    # ------------------------------------------------------------------ model file
+
+    def save(self, path) -> int:
+        """Write the model file (see rfx.model); returns its size in bytes."""
+        header, arrays = self._state()
+        header |= {
+            "method": self.name, "params": self.params, "task": self.task, "loss": self.loss.name, "info": self.info,
+            "target_scaler": None if self.target_scaler is None else self.target_scaler.to_dict(),
+            "scaling": self.params["scaling"],
+        }
+        scaler = self.scaler.to_dict()
+        header["scaler"] = {key: value for key, value in scaler.items() if not isinstance(value, np.ndarray)}
+        arrays |= {f"scaler_{key}": value for key, value in scaler.items() if isinstance(value, np.ndarray)}
+        if self.classes is not None:
+            arrays["classes"] = self.classes
+        return model_file.write(path, header, arrays)
+
+    @classmethod
+    def from_state(cls, header, arrays) -> "Method":
+        """The method of a model file's header and arrays."""
+        self = cls(**header["params"])
+        self.task, self.info, self.loss = header["task"], header["info"], losses.get_loss(header["loss"])
+        scaler = header["scaler"] | {key[7:]: value for key, value in arrays.items() if key.startswith("scaler_")}
+        self.scaler = Scaler.from_dict(scaler)
+        self.target_scaler = TargetScaler.from_dict(header["target_scaler"]) if header["target_scaler"] else None
+        self.classes = arrays.get("classes")
+        self._restore(header, arrays)
+        return self
+
+    # ------------------------------------------------------------------ to define
+
+    def _fit(self, X, Y) -> Solution:
+        """Learn from scaled X (n, d) and encoded Y (n, k)."""
+        raise TypeError(f"{type(self).__name__} does not define _fit")
+
+    def _decide(self, X) -> np.ndarray:
+        """(n, k) decision values of scaled X."""
+        raise TypeError(f"{type(self).__name__} does not define _decide")
+
+    def _describe(self) -> dict:
+        """What info says besides: lam, n_features, model_size, kernel_params, …"""
+        raise TypeError(f"{type(self).__name__} does not define _describe")
+
+    def _state(self) -> tuple[dict, dict]:
+        raise TypeError(f"{type(self).__name__} does not define _state")
+
+    def _restore(self, header, arrays):
+        raise TypeError(f"{type(self).__name__} does not define _restore")

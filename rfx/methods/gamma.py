@@ -1,0 +1,41 @@
+"""The kernel's parameters from the training rows, with `tuned`: a small validation over three bandwidths (SPEC 1b)."""
+
+import numpy as np
+
+from rfx import kernels
+from rfx.features import sample
+from rfx.solvers.blocks import feature_blocks
+from rfx.solvers.ridge import solve_ridge
+
+FACTORS = (0.25, 1.0, 4.0)
+ROWS, FEATURES = 2000, 512
+
+
+def resolve(kernel: str, gamma, X, Y, lam, seed: int) -> dict:
+    """The kernel's parameters; gamma `tuned` is decided here, all else by rfx.kernels.parameters.
+
+    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lam: the ridge parameter for all n rows, scaled to the sample.
+    """
+    if kernels.get_kernel(kernel).paper_gamma is None and isinstance(gamma, str):
+        # the words mean "whatever this kernel needs"; only a number is refused
+        gamma = None
+    if gamma != "tuned":
+        return kernels.parameters(kernel, X, gamma, seed)
+    base = kernels.parameters(kernel, X, "median", seed)["gamma"]
+    order = np.random.default_rng(seed).permutation(X.shape[0])
+    size = min(ROWS, X.shape[0] // 2)
+    if size == 0:
+        return {"gamma": base}
+    train, test = np.sort(order[:size]), np.sort(order[size : 2 * size])
+    error = {base * factor: _error(kernel, base * factor, X, Y, train, test, lam * size / X.shape[0], seed) for factor in FACTORS}
+    return {"gamma": min(error, key=error.get)}
+
+
+def _error(kernel, gamma, X, Y, train, test, lam, seed) -> float:
+    """Mean squared error on the test rows of ridge regression on FEATURES random features."""
+    feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
+    scale = 1 / np.sqrt(FEATURES)
+    weights = solve_ridge(feature_blocks(feature_map, X[train], scale), Y[train], lam, tol=1e-4).coef
+    return float(np.mean((feature_map.transform(X[test]) @ (scale * weights) - Y[test]) ** 2))
+
+

@@ -1,0 +1,47 @@
+"""What rf, sparse-rf and their relatives share: a linear model on the random features of one map."""
+
+import numpy as np
+
+from rfx.features import FeatureMap
+from rfx.methods.base import Method
+from rfx.solvers.blocks import MapBlocks, block_rows
+
+PREDICTION_BYTES = 4 * 2**20
+
+
+class LinearMethod(Method):
+    """f(x) = coef' phi(x): self.map (D features) and self.coef (D, k), already scaled for unscaled phi."""
+
+    def _decide(self, X):
+        return linear_decision(self.map, self.coef, X)
+
+    def _state(self):
+        arrays = {f"map_{key}": value for key, value in self.map.arrays.items()}
+        return {"map": self.map.header()}, arrays | {"coef": self.coef}
+
+    def _restore(self, header, arrays):
+        parts = {key[4:]: value for key, value in arrays.items() if key.startswith("map_")}
+        self.map, self.coef = FeatureMap.from_header(header["map"], parts), arrays["coef"]
+
+    def _describe(self):
+        return {
+            "lam": self.lam, "n_features": self.params["n_features"], "model_size": self.map.n_features,
+            "kernel_params": {key: value for key, value in self.map.params.items() if np.isscalar(value)},
+        }
+
+    def _keep_nonzero(self, feature_map, coef):
+        """The model of the features with a non-zero weight in any output."""
+        used = np.flatnonzero(np.any(coef != 0, axis=1))
+        self.map, self.coef = feature_map.select(used), coef[used]
+
+
+def linear_decision(feature_map, coef, X) -> np.ndarray:
+    """(n, k) float64 values of coef' phi(x) for the rows of X, by blocks that stay in cache."""
+    result = np.zeros((X.shape[0], coef.shape[1]))
+    if not feature_map.n_features:
+        return result
+    weights = np.ascontiguousarray(coef, dtype=feature_map.dtype)
+    rows = block_rows(feature_map.n_features, feature_map.dtype.itemsize, PREDICTION_BYTES)
+    for part, Z in MapBlocks(feature_map, X, rows=rows):
+        result[part] = Z @ weights
+    return result

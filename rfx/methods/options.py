@@ -1,0 +1,102 @@
+"""Every option of every method, in one table: its values, its range, its help. The command line is made from it."""
+
+import math
+from dataclasses import dataclass
+
+from rfx.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. kind: int, float, bool or str; words: what may stand instead of a number, or the choices of a str."""
+
+    name: str
+    kind: type
+    help: str
+    words: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    def expects(self) -> str:
+        """The values allowed, as a phrase."""
+        if self.kind is bool:
+            return "true or false"
+        parts = [f"one of {', '.join(self.words)}"] if self.words else []
+        if self.kind in (int, float):
+            noun = "a whole number" if self.kind is int else "a number"
+            left = f"above {self.low:g}" if self.open_low else f"{self.low:g} or more"
+            bounds = [left] if self.low > -math.inf else []
+            bounds += [f"at most {self.high:g}"] if self.high < math.inf else []
+            parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
+        return " or ".join(parts)
+
+    def convert(self, value):
+        """The value in its type.
+
+        Raises UsageError naming the option, the value and what is allowed.
+        """
+        refusal = UsageError(f"{self.flag} is {value!r}; it must be {self.expects()}")
+        if self.kind is bool:
+            if str(value).lower() in ("true", "false"):
+                return str(value).lower() == "true"
+            raise refusal
+        if isinstance(value, str) and value in self.words:
+            return value
+        if self.kind is str:
+            raise refusal
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise refusal from None
+        too_low = number <= self.low if self.open_low else number < self.low
+        if isinstance(value, bool) or not math.isfinite(number) or too_low or number > self.high:
+            raise refusal
+        if self.kind is int and number != int(number):
+            raise refusal
+        return self.kind(number)
+
+
+SCALINGS = ("none", "minmax01", "minmax11", "standard")
+
+OPTIONS = {
+    option.name: option
+    for option in (
+        Option("task", str, "What is learnt; by default guessed from the targets.", ("regression", "binary", "multiclass")),
+        Option("scaling", str, "Scaling of the inputs, learnt on the training rows.", SCALINGS),
+        Option("target_scaling", str, "Scaling of a regression target; the RMSE is in scaled units.", ("none", "minmax01")),
+        Option(
+            "kernel", str, "The kernel, exact or approximated.",
+            ("gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"),
+        ),
+        Option(
+            "gamma", float,
+            "Bandwidth of exp(-gamma ||x-y||^2) and exp(-gamma ||x-y||): a number; paper: 1/2 (Gaussian), 1 (Laplacian); "
+            "median: from median distances; tuned: median times 1/4, 1 or 4, by validation.",
+            ("paper", "median", "tuned"), low=0, open_low=True,
+        ),
+        Option("features", str, "Fourier features as sqrt2 cos(w.x + b) (offset) or as cos and sin of the same w (pairs).", ("offset", "pairs")),
+        Option("n_features", int, "Number D of random features.", low=1),
+        Option(
+            "lam", float,
+            "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2 or lam ||w||_1. sparse-rf also takes "
+            "validation (best of 1, 10, 100, 1000 on held-out rows) and match-rf (closest to rf there, as Yen et al. choose it).",
+            ("validation", "match-rf"), low=0, open_low=True,
+        ),
+        Option("loss", str, "The loss; by default squared for regression, squared_hinge for classification.",
+               ("squared", "squared_hinge", "logistic", "hinge")),
+        Option("bias", bool, "A free bias b, as LIBSVM has it (classification); the paper's objective has none."),
+        Option("solver", str, "rfx's own solver, or a published one in a child process.", ("rfx", "liblinear", "libsvm")),
+        Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1),
+        Option("tol", float, "Relative duality gap at which rfx's solvers stop; the `-e` of LIBLINEAR and LIBSVM.", low=0, open_low=True),
+        Option("max_iter", int, "Most iterations of rfx's solvers.", low=1),
+        Option("dtype", str, "Type of the features; sums are kept in float64.", ("float32", "float64")),
+        Option("max_memory", float, "MiB that features or kernel matrices may take before they are computed in blocks.", low=1),
+        Option("timeout", float, "Seconds after which training is given up.", low=0, open_low=True),
+        Option("seed", int, "Seed of everything random; the same seed gives the same model.", low=0, high=2**63 - 1),
+    )
+}

@@ -1,0 +1,101 @@
+"""`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
+
+import numpy as np
+
+from rfx.errors import UsageError
+from rfx.features import sample
+from rfx.methods import gamma
+from rfx.methods.linear import LinearMethod, linear_decision
+from rfx.methods.rf import RF
+from rfx.solvers.algorithm1 import screened, solve_rounds
+from rfx.solvers.base import Solution
+from rfx.solvers.l1 import solve_l1
+from rfx.solvers.liblinear import solve_liblinear
+
+LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
+HELD_OUT = 0.2
+EARLY_TOL = 1e-2
+
+
+class SparseRF(LinearMethod):
+    """lam ||w||_1 + sum L(w.phi(x), y) over unscaled features phi (eq. 9), T rounds of D/T new features; no bias.
+
+    Only features with a non-zero weight are in the model.
+    """
+
+    name = "sparse-rf"
+    summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
+    options = {
+        "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": "validation", "loss": None,
+        "solver": "rfx", "rounds": 10, "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
+    }
+
+    def _fit(self, X, Y):
+        p = self.params
+        if p["solver"] == "libsvm":
+            raise UsageError("--solver is libsvm, which has no L1 regularisation; choose rfx or liblinear")
+        kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, 1.0, p["seed"])
+        feature_map = self._timed(
+            sample, p["kernel"], X.shape[1], p["n_features"], p["seed"], dtype=np.dtype(p["dtype"]), variant=p["features"],
+            **kernel_params,
+        )
+        self.lam = self._choose_lam(feature_map, X, Y) if isinstance(p["lam"], str) else p["lam"]
+        solution = self._solve(feature_map, X, Y, self.lam)
+        self._keep_nonzero(feature_map, solution.coef)
+        return solution
+
+    def _solve(self, feature_map, X, Y, lam) -> Solution:
+        def one(y):
+            return solve_rounds(
+                feature_map, X, y, lam, self.loss, self.params["rounds"], self._inner, max_memory_mb=self.params["max_memory"]
+            )
+
+        return self._each_output(Y, one)
+
+    def _inner(self, blocks, y, lam, loss, coef0, last):
+        p = self.params
+        if p["solver"] == "liblinear":
+            tol = p["tol"] or 0.01
+
+            def solve(part, y):
+                return solve_liblinear(part, y, lam, loss, "l1", tol=tol, seed=p["seed"], timeout=self._remaining())
+
+            return screened(blocks, y, lam, loss, coef0, solve)
+        tol = p["tol"] or 1e-4
+        limits = {} if p["max_iter"] is None else {"max_iter": p["max_iter"]}
+        return solve_l1(
+            blocks, y, lam, loss, coef0=coef0, tol=tol if last else max(tol, EARLY_TOL), deadline=self.deadline, **limits
+        )
+
+    def _choose_lam(self, feature_map, X, Y) -> float:
+        """The lambda of 1, 10, 100, 1000 with the best score on held-out rows, or the one closest to rf's (match-rf)."""
+        order = np.random.default_rng(self.params["seed"]).permutation(X.shape[0])
+        cut = int(HELD_OUT * X.shape[0])
+        if cut == 0:
+            raise UsageError(f"--lam is {self.params['lam']!r}, which needs at least {round(1 / HELD_OUT)} rows; give a number")
+        test, train = np.sort(order[:cut]), np.sort(order[cut:])
+        share = 1 - HELD_OUT
+        errors = {}
+        for lam in LAMBDAS:
+            coef = self._solve(feature_map, X[train], Y[train], lam * share).coef
+            errors[lam] = self._error(linear_decision(feature_map, coef, X[test]), Y[test])
+        if self.params["lam"] == "validation":
+            return min(errors, key=errors.get)
+        target = self._rf_error(feature_map, X, Y, train, test, share)
+        return min(errors, key=lambda lam: abs(errors[lam] - target))
+
+    def _rf_error(self, feature_map, X, Y, train, test, share) -> float:
+        """Held-out error of rf with the same kernel, features and lambda_N = 1 for all rows."""
+        names = ("kernel", "features", "n_features", "dtype", "max_memory", "seed")
+        rf = RF(**{name: self.params[name] for name in names}, gamma=feature_map.params.get("gamma"), lam=share)
+        rf.task, rf.loss, rf.deadline, rf._seconds_features = self.task, self.loss, self.deadline, 0.0
+        rf._fit(X[train], Y[train])
+        return self._error(rf._decide(X[test]), Y[test])
+
+    def _error(self, decision, Y) -> float:
+        """Mean squared error for regression, share of wrong labels for classification."""
+        if self.task == "regression":
+            return float(np.mean((decision - Y) ** 2))
+        if Y.shape[1] == 1:
+            return float(np.mean((decision > 0) != (Y > 0)))
+        return float(np.mean(np.argmax(decision, axis=1) != np.argmax(Y, axis=1)))

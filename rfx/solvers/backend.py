@@ -1,0 +1,112 @@
+"""Runs LIBLINEAR and LIBSVM in a child process, where Ctrl-C, memory and printing can do no harm.
+
+The problem travels as one anonymous memory file laid out the way the C programs want it, (index, value) nodes of 16
+bytes, so the child copies nothing. The child's output is captured and searched for the warnings that the programs
+only print.
+"""
+
+import json
+import mmap
+import os
+import subprocess
+import sys
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import env
+from rfx.errors import RfxError
+
+NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
+
+
+class BackendTimeout(RfxError):
+    """The child did not end within --timeout."""
+
+
+class NodeFile:
+    """Rows of (index, value) nodes in an anonymous memory file: y, row offsets, then the nodes with their terminators."""
+
+    def __init__(self, y, row_lengths):
+        """y: (n,) targets; row_lengths: (n,) numbers of nodes per row, terminators not counted."""
+        self.n = len(y)
+        offsets = np.concatenate([[0], np.cumsum(np.asarray(row_lengths, dtype=np.int64) + 1)])
+        head = 8 * (2 * self.n + 1)
+        size = head + int(offsets[-1]) * NODE.itemsize
+        if size / 2**20 > env.available_memory_mb():
+            raise RfxError(
+                f"the back end needs {size / 2**30:.1f} GiB for this problem and {env.available_memory_mb() / 1024:.1f} GiB are "
+                "free; use fewer features or rfx's own solver (leave --solver away)"
+            )
+        self.descriptor = os.memfd_create("rfx-problem")
+        os.truncate(self.descriptor, size)
+        self.memory = mmap.mmap(self.descriptor, size)
+        self.offsets = np.frombuffer(self.memory, np.int64, self.n + 1, 8 * self.n)
+        self.nodes = np.frombuffer(self.memory, NODE, int(offsets[-1]), head)
+        np.frombuffer(self.memory, np.float64, self.n)[:] = y
+        self.offsets[:] = offsets
+        self.nodes["index"][offsets[1:] - 1] = -1
+
+    def set_dense(self, rows: slice, Z, first_index: int = 1):
+        """Fill rows from a dense (b, D) block."""
+        width = Z.shape[1] + 1
+        start = self.offsets[rows.start]
+        part = self.nodes[start : start + Z.shape[0] * width].reshape(Z.shape[0], width)
+        part["index"][:, :-1] = np.arange(first_index, first_index + Z.shape[1])
+        part["value"][:, :-1] = Z
+
+    def set_sparse(self, Z: sp.csr_matrix):
+        """Fill all rows from an (n, D) CSR matrix."""
+        target = np.arange(Z.nnz) + np.repeat(np.arange(self.n), np.diff(Z.indptr))
+        self.nodes["index"][target] = Z.indices + 1
+        self.nodes["value"][target] = Z.data
+
+    def close(self):
+        self.offsets = self.nodes = None
+        self.memory.close()
+        os.close(self.descriptor)
+
+
+def from_blocks(blocks, y) -> NodeFile:
+    """The node file of row blocks (see rfx.solvers.blocks) or of a CSR matrix."""
+    if sp.issparse(blocks):
+        file = NodeFile(y, np.diff(blocks.indptr))
+        file.set_sparse(blocks)
+        return file
+    file = NodeFile(y, np.full(blocks.shape[0], blocks.shape[1]))
+    for rows, Z in blocks:
+        file.set_dense(rows, Z)
+    return file
+
+
+def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]:
+    """Run one job in a child: returns its result (a dict with arrays as lists of bytes decoded) and what it printed.
+
+    Raises BackendTimeout after `timeout` seconds and RfxError when the child dies. An interrupt kills the child.
+    """
+    result = os.memfd_create("rfx-result")
+    command = [sys.executable, "-m", "rfx.solvers.backend_child", str(problem.descriptor), str(result), json.dumps(job)]
+    environment = os.environ | {"OMP_NUM_THREADS": str(env.threads())}
+    try:
+        # a session of its own: Ctrl-C reaches this process alone, which then kills the child
+        child = subprocess.Popen(
+            command, pass_fds=(problem.descriptor, result), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, env=environment,
+        )
+        try:
+            printed, _ = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise BackendTimeout(f"{job['program']} did not end within --timeout {timeout:g} seconds") from None
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.communicate()
+        if child.returncode != 0:
+            last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
+            raise RfxError(f"{job['program']} ended with code {child.returncode}: {last[0]}")
+        with os.fdopen(os.dup(result), "rb") as file:
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}, printed
+    finally:
+        os.close(result)

@@ -1,0 +1,90 @@
+"""LIBSVM's C-SVC for exact kernels, in a child process: its own Gaussian and linear kernels, or a precomputed matrix."""
+
+import re
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import env, kernels
+from rfx.errors import RfxError, UsageError
+from rfx.solvers import backend
+from rfx.solvers.kernel_svm import KernelSolution
+
+UNBOUNDED = 1e10
+NATIVE = {"gaussian": 2, "linear": 0}
+PRECOMPUTED = 4
+CACHE_MB = 1000.0
+
+
+def solve_libsvm(name, X, y, params, lam, loss, *, tol=1e-3, seed=0, timeout=None) -> KernelSolution:
+    """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with a free bias b by LIBSVM, C = 1/lam.
+
+    X: (n, d) inputs; y: (n,) in {-1, +1}; name, params: the kernel; loss: Hinge, or SquaredHinge, for which the box is
+    opened and 1/(2C) added to the diagonal of a precomputed kernel (SPEC 1a). tol: LIBSVM's `-e`. coef is (n,), so
+    that f(x) = sum coef_i k(x_i, x). Raises UsageError for another loss, RfxError when the matrix does not fit in
+    memory, BackendTimeout after `timeout` seconds.
+    """
+    C, n = 1.0 / lam, X.shape[0]
+    if loss.name not in ("hinge", "squared_hinge"):
+        raise UsageError(f"solver libsvm has no {loss.name} loss; choose hinge or squared_hinge")
+    if len(np.unique(y)) < 2:
+        raise UsageError("solver libsvm needs rows of both classes; leave --solver away for rfx's own")
+    native = loss.name == "hinge" and name in NATIVE
+    job = {
+        "program": "LIBSVM", "n": n, "kernel_type": NATIVE[name] if native else PRECOMPUTED,
+        "gamma": float(params.get("gamma", 0.0)), "C": C if loss.name == "hinge" else UNBOUNDED, "eps": tol,
+        "cache_mb": CACHE_MB, "seed": seed,
+    }
+    problem = _native(X, y) if native else _precomputed(name, X, y, params, 0.0 if loss.name == "hinge" else 0.5 / C)
+    try:
+        result, printed = backend.run(problem, job, timeout)
+    finally:
+        problem.close()
+    sign = 1.0 if result["labels"][0] > 0 else -1.0
+    coef = np.zeros(n)
+    coef[result["indices"] - 1] = sign * result["coef"]
+    intercept = -sign * float(result["rho"])
+    support = np.flatnonzero(coef)
+    decision = kernels.decision(name, params, X[support], coef[support], X)
+    objective, gap = _certificate(decision, coef, intercept, y, lam, loss)
+    iterations = sum(int(word) for word in re.findall(r"#iter = (\d+)", printed))
+    return KernelSolution(coef, objective, gap, iterations, "reaching max number" not in printed, intercept=intercept)
+
+
+def _native(X, y):
+    Z = sp.csr_matrix(X)
+    Z.sort_indices()
+    problem = backend.NodeFile(y, np.diff(Z.indptr))
+    problem.set_sparse(Z)
+    return problem
+
+
+def _precomputed(name, X, y, params, ridge):
+    n = X.shape[0]
+    size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
+    if size > 0.8 * free:
+        raise RfxError(
+            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, and {free:.1f} GiB are free; use fewer "
+            "rows or rfx's own solver (leave --solver away)"
+        )
+    problem = backend.NodeFile(y, np.full(n, n + 1))
+    step = max(1, 2**22 // n)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        block = kernels.block(name, X[rows], X, params, dtype=np.float64)
+        block[np.arange(rows.stop - start), np.arange(rows.start, rows.stop)] += ridge
+        serial = np.arange(rows.start, rows.stop)[:, None] + 1.0
+        problem.set_dense(rows, np.hstack([serial, block]), first_index=0)
+    return problem
+
+
+def _certificate(decision, coef, intercept, y, lam, loss):
+    """(primal objective, duality gap) of coef = y alpha; with sum coef = 0, as LIBSVM keeps it, the dual point is feasible.
+
+    The dual of lam/2 ||f||^2 + sum L is -lam/2 ||f||^2 - sum L*(-lam coef_i, y_i), ||f||^2 = coef' K coef.
+    """
+    decision = np.ravel(decision)
+    norm = coef @ decision
+    primal = 0.5 * lam * norm + loss.value(decision + intercept, y).sum()
+    dual = -0.5 * lam * norm - loss.conjugate(loss.clip_dual(-lam * coef, y), y).sum()
+    return float(primal), float(max(0.0, primal - dual))

@@ -1,0 +1,64 @@
+"""Imports go down the list of rooms, never up; and `rfx --help` imports nothing heavy."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent / "rfx"
+# top to bottom; a module may import from its own room and from those below
+ROOMS = [
+    {"cli", "__main__"},
+    {"experiments"},
+    {"estimators"},
+    {"methods"},
+    {"solvers"},
+    {"features"},
+    {"kernels"},
+    {"losses"},
+    {"data"},
+    {"model", "errors", "env", "parallel", "_version", "__init__"},
+]
+LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
+
+
+def room(parts) -> str:
+    """The room of a module given as path parts below rfx; the package itself is at the bottom."""
+    return parts[0] if parts else "__init__"
+
+
+def imported(path):
+    """(line, parts below rfx) of everything of rfx that a file imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "rfx" else [node.module]
+        for name in names:
+            if name == "rfx" or name.startswith("rfx."):
+                yield node.lineno, name.split(".")[1:]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_import_goes_up(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    assert room(parts) in LEVEL, f"{path} is in no room; add it to ROOMS and to the README"
+    for line, target in imported(path):
+        name = room(target)
+        if name in LEVEL:
+            assert LEVEL[name] >= LEVEL[room(parts)], f"{path}:{line} imports rfx.{'.'.join(target)}, which is above it"
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom rfx.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'numba', 'pandas', 'sklearn', 'matplotlib', 'pooch', 'requests'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("HEAVY []")

@@ -1,0 +1,56 @@
+"""The model file: round trip, whole or not at all, refusal of anything else."""
+
+import numpy as np
+import pytest
+
+from rfx import model
+from rfx.errors import DataError
+
+
+def test_round_trip_and_size(tmp_path):
+    path = tmp_path / "m.npz"
+    size = model.write(path, {"method": "rf", "number": 0.1}, {"coef": np.arange(5.0)})
+    assert size == path.stat().st_size
+    header, arrays = model.read(path)
+    assert header["method"] == "rf" and header["number"] == 0.1
+    np.testing.assert_array_equal(arrays["coef"], np.arange(5.0))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "m.npz"
+    model.write(path, {}, {"coef": np.zeros(2)})
+    before = path.read_bytes()
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    for target in ((np, "savez"), (model.os, "fsync"), (model.os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(*target, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                model.write(path, {}, {"coef": np.ones(3)})
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("content", [b"", b"1 1:0.5\n", b"PK\x03\x04broken"])
+def test_other_files_are_refused(tmp_path, content):
+    path = tmp_path / "m.npz"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="is not a model file of rfx"):
+        model.read(path)
+
+
+def test_missing_pickled_and_future_files_are_refused(tmp_path):
+    with pytest.raises(DataError, match="can't be read: No such file"):
+        model.read(tmp_path / "none.npz")
+    with pytest.raises(DataError, match="can't be written: No such file"):
+        model.write(tmp_path / "no" / "m.npz", {}, {})
+    np.savez(tmp_path / "p.npz", header=np.array([{"run": "me"}], dtype=object))
+    with pytest.raises(DataError, match="is not a model file of rfx"):
+        model.read(tmp_path / "p.npz")
+    header = np.frombuffer(b'{"format": 99}', np.uint8)
+    np.savez(tmp_path / "f.npz", header=header)
+    with pytest.raises(DataError, match="has format 99, this rfx reads format 1"):
+        model.read(tmp_path / "f.npz")

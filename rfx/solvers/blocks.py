@@ -1,14 +1,18 @@
-"""The feature matrix as a walk over row blocks, so that no solver needs N x D in memory.
+"""The feature matrix as a walk over blocks of rows or of columns, so that no solver needs N x D in memory.
 
 A solver iterates `for rows, Z in blocks` and reduces; `rows` is a slice and Z its (rows, D) features, valid until the
-next turn of the loop.
+next turn of the loop. `walk` is the reduction that the L2 solvers are made of: Z w and Z'u in one turn, features in
+their own type, sums in float64. It splits rows or columns between threads, never a sum, so that the result does not
+depend on their number.
 """
 
 import numpy as np
+from numba import njit
 
-from rfx import env
+from rfx import env, parallel
 
 DEFAULT_BLOCK_BYTES = 32 * 2**20
+_CAST_BYTES = 4 * 2**20
 
 
 def block_rows(n_columns: int, itemsize: int, target: int = DEFAULT_BLOCK_BYTES) -> int:
@@ -16,23 +20,42 @@ def block_rows(n_columns: int, itemsize: int, target: int = DEFAULT_BLOCK_BYTES)
     return max(256, int(target // max(1, n_columns * itemsize)))
 
 
-class ArrayBlocks:
-    """Row blocks of an (N, D) array that is in memory."""
+def _ranges(size, width):
+    """Slices of at most `width` that cover range(size)."""
+    return (slice(start, min(start + width, size)) for start in range(0, size, width))
 
-    def __init__(self, Z, rows: int | None = None):
-        self.Z = Z
-        self.shape = Z.shape
+
+class ArrayBlocks:
+    """Row blocks of an (N, D) array that is in memory; of its rows `index` only, where given."""
+
+    def __init__(self, Z, rows: int | None = None, index=None):
+        self.Z, self.index = Z, index
+        self.shape = (Z.shape[0] if index is None else len(index), Z.shape[1])
         self.dtype = Z.dtype
         self.rows = rows or block_rows(Z.shape[1], Z.dtype.itemsize)
 
     def __iter__(self):
-        for start in range(0, self.shape[0], self.rows):
-            rows = slice(start, min(start + self.rows, self.shape[0]))
-            yield rows, self.Z[rows]
+        for rows in _ranges(self.shape[0], self.rows):
+            yield rows, self.Z[rows if self.index is None else self.index[rows]]
+
+    def columns(self, width: int | None = None):
+        """(columns, (N, columns) features) over blocks of columns; the features are C-contiguous."""
+        width = width or block_rows(self.shape[0], self.dtype.itemsize)
+        for columns in _ranges(self.shape[1], width):
+            Z = self.Z[:, columns]
+            yield columns, np.ascontiguousarray(Z) if self.index is None else Z[self.index]
 
     def select(self, columns) -> "ArrayBlocks":
         """The blocks of a subset of the columns (copied)."""
-        return ArrayBlocks(np.ascontiguousarray(self.Z[:, columns]), self.rows)
+        return ArrayBlocks(np.ascontiguousarray(self.Z[:, columns]), self.rows, self.index)
+
+    def subset(self, index) -> "ArrayBlocks":
+        """The blocks of the rows `index` (an integer array); nothing is copied."""
+        return ArrayBlocks(self.Z, self.rows, index if self.index is None else self.index[index])
+
+    def materialize(self) -> "ArrayBlocks":
+        """All of it in memory."""
+        return self if self.index is None else ArrayBlocks(self.Z[self.index], self.rows)
 
 
 class MapBlocks:
@@ -44,24 +67,39 @@ class MapBlocks:
         self.dtype = feature_map.dtype
         self.rows = rows or block_rows(self.shape[1], self.dtype.itemsize)
 
+    def _features(self, feature_map, X, out):
+        Z = feature_map.transform(X, out=out)
+        if self.scale != 1.0:
+            Z *= self.dtype.type(self.scale)
+        return Z
+
     def __iter__(self):
         buffer = np.empty((min(self.rows, self.shape[0]), self.shape[1]), self.dtype)
-        for start in range(0, self.shape[0], self.rows):
-            rows = slice(start, min(start + self.rows, self.shape[0]))
-            Z = self.map.transform(self.X[rows], out=buffer[: rows.stop - start])
-            if self.scale != 1.0:
-                Z *= self.dtype.type(self.scale)
-            yield rows, Z
+        for rows in _ranges(self.shape[0], self.rows):
+            yield rows, self._features(self.map, self.X[rows], buffer[: rows.stop - rows.start])
+
+    def columns(self, width: int | None = None):
+        """(columns, (N, columns) features) over blocks of columns, valid until the next turn; C-contiguous."""
+        width = min(width or block_rows(self.shape[0], self.dtype.itemsize), self.shape[1])
+        buffer = np.empty(self.shape[0] * width, self.dtype)
+        for columns in _ranges(self.shape[1], width):
+            count = columns.stop - columns.start
+            out = buffer[: self.shape[0] * count].reshape(self.shape[0], count)
+            yield columns, self._features(self.map.select(columns), self.X, out)
 
     def select(self, columns) -> "MapBlocks":
         """The blocks of a subset of the columns."""
         return MapBlocks(self.map.select(columns), self.X, self.scale)
 
+    def subset(self, index) -> "MapBlocks":
+        """The blocks of the rows `index` (an integer array); the inputs are copied."""
+        return MapBlocks(self.map, self.X[index], self.scale, self.rows)
+
     def materialize(self) -> ArrayBlocks:
         """All of it in memory."""
         Z = np.empty(self.shape, self.dtype)
-        for rows, block in self:
-            Z[rows] = block
+        for rows in _ranges(self.shape[0], self.rows):
+            self._features(self.map, self.X[rows], Z[rows])
         return ArrayBlocks(Z)
 
 
@@ -69,10 +107,101 @@ def feature_blocks(feature_map, X, scale: float = 1.0, max_memory_mb: float | No
     """Blocks of scale * feature_map(X): kept in memory when they take less than `max_memory_mb`, else recomputed."""
     limit = max_memory_mb if max_memory_mb is not None else default_memory_mb()
     blocks = MapBlocks(feature_map, X, scale)
-    size_mb = blocks.shape[0] * blocks.shape[1] * blocks.dtype.itemsize / 2**20
-    return blocks.materialize() if size_mb <= limit else blocks
+    return blocks.materialize() if size_mb(blocks) <= limit else blocks
+
+
+def size_mb(blocks) -> float:
+    """What the features of `blocks` would take in memory."""
+    return blocks.shape[0] * blocks.shape[1] * blocks.dtype.itemsize / 2**20
 
 
 def default_memory_mb() -> float:
     """What a solver may use for features when nothing is said: a quarter of the available memory, at most 2 GiB."""
     return min(2048.0, env.available_memory_mb() / 4)
+
+
+def walk(blocks, w, back, forward=None):
+    """f = Z w, then g = Z' back(rows, f[rows]), in one turn over the rows.
+
+    w: (D,) or (D, k) float64, or None where only g is wanted. back(rows, f): what multiplies the rows from the left, an
+    array like f, or None where only f is wanted. forward: f where it is known already. Returns (f, g) in float64,
+    of shapes (N,) or (N, k) and (D,) or (D, k).
+    """
+    n_rows, n_columns = blocks.shape
+    f, g = forward, None
+    if w is not None:
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        f = np.empty((n_rows, *w.shape[1:]))
+    for rows, Z in blocks:
+        Z = np.ascontiguousarray(Z)
+        if w is not None:
+            _forward(Z, w, f[rows])
+        if back is not None:
+            u = np.ascontiguousarray(back(rows, None if f is None else f[rows]), dtype=np.float64)
+            if g is None:
+                g = np.zeros((n_columns, *u.shape[1:]))
+            _backward(Z, u, g)
+    return f, g
+
+
+def apply(blocks, w) -> np.ndarray:
+    """Z w in float64: (D,) or (D, k) -> (N,) or (N, k)."""
+    return walk(blocks, w, None)[0]
+
+
+def adjoint(blocks, u) -> np.ndarray:
+    """Z'u in float64: (N,) or (N, k) -> (D,) or (D, k)."""
+    return walk(blocks, None, lambda rows, f: u[rows])[1]
+
+
+def _forward(Z, w, out):
+    """out <- Z w, sums in float64."""
+    if w.ndim == 1:
+        parallel.for_ranges(lambda start, stop: _dot_rows(Z[start:stop], w, out[start:stop]), len(Z), smallest=16)
+    else:
+        for rows in _ranges(len(Z), block_rows(Z.shape[1], 8, _CAST_BYTES)):
+            np.matmul(Z[rows].astype(np.float64, copy=False), w, out=out[rows])
+
+
+def _backward(Z, u, g):
+    """g <- g + Z'u, sums in float64."""
+    if u.ndim == 1:
+        # many rows have u = 0 for a loss with a margin: they are not read at all
+        chosen = np.flatnonzero(u)
+        parallel.for_ranges(lambda start, stop: _add_rows(Z, chosen, u, g, start, stop), len(g), smallest=256)
+    else:
+        for rows in _ranges(len(Z), block_rows(Z.shape[1], 8, _CAST_BYTES)):
+            g += Z[rows].astype(np.float64, copy=False).T @ u[rows]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _dot_rows(Z, w, out):
+    """out_i <- sum_j Z_ij w_j, two rows at a time so that w is read half as often."""
+    n_rows, n_columns = Z.shape
+    for i in range(0, n_rows - 1, 2):
+        first = 0.0
+        second = 0.0
+        for j in range(n_columns):
+            first += Z[i, j] * w[j]
+            second += Z[i + 1, j] * w[j]
+        out[i] = first
+        out[i + 1] = second
+    if n_rows % 2:
+        last = 0.0
+        for j in range(n_columns):
+            last += Z[n_rows - 1, j] * w[j]
+        out[n_rows - 1] = last
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add_rows(Z, chosen, u, g, start, stop):
+    """g_j <- g_j + sum_i u_i Z_ij for start <= j < stop over the rows in `chosen`, four rows at a time."""
+    count = len(chosen)
+    for t in range(0, count - 3, 4):
+        a, b, c, d = chosen[t], chosen[t + 1], chosen[t + 2], chosen[t + 3]
+        for j in range(start, stop):
+            g[j] += u[a] * Z[a, j] + u[b] * Z[b, j] + u[c] * Z[c, j] + u[d] * Z[d, j]
+    for t in range(count - count % 4, count):
+        a = chosen[t]
+        for j in range(start, stop):
+            g[j] += u[a] * Z[a, j]

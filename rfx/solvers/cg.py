@@ -1,0 +1,243 @@
+"""Conjugate gradients and the factorisations that precondition it, for H = lam I + Z' diag(d) Z over blocks of Z.
+
+Factors are made in the features' type, in one array: a float32 factor is a preconditioner, never the answer. The
+residuals that conjugate gradients reduces are float64.
+"""
+
+import time
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from rfx.errors import UsageError
+from rfx.solvers.blocks import adjoint, apply
+
+_TILE = 1024
+
+
+def check_problem(blocks, y, lam):
+    """Refuse a lambda that is not positive and targets that are not one for each row."""
+    if not (np.isfinite(lam) and lam > 0):
+        raise UsageError(f"lambda is {lam}; it must be a positive number")
+    if len(y) != blocks.shape[0]:
+        raise UsageError(f"there are {len(y)} targets for {blocks.shape[0]} rows; there must be one for each row")
+
+
+def late(deadline) -> bool:
+    """Whether `deadline`, a time of time.monotonic() or None, has passed."""
+    return deadline is not None and time.monotonic() >= deadline
+
+
+def conjugate_gradients(product, residual, precondition, enough, max_iter, deadline=None):
+    """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere form).
+
+    product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions conjugate when M^-1 is
+    only symmetric up to float32 rounding (Notay 2000). enough(r): whether the residual (n,) or (n, k) is small enough.
+    Returns (x, residual, iterations).
+    """
+    r = residual.copy()
+    x = np.zeros_like(r)
+    z = precondition(r)
+    p, rz = z, _dots(r, z)
+    for iteration in range(1, max_iter + 1):
+        q = product(p)
+        step = _ratio(rz, _dots(p, q))
+        x += step * p
+        before = r
+        r = r - step * q
+        if enough(r) or late(deadline) or not np.any(step):
+            return x, r, iteration
+        z = precondition(r)
+        beta = np.maximum(0.0, _ratio(_dots(r - before, z), rz))
+        p, rz = z + beta * p, _dots(r, z)
+    return x, r, max_iter
+
+
+def _dots(a, b):
+    return np.einsum("i...,i...->...", a, b)
+
+
+def _ratio(a, b):
+    """a / b, and 0 where b is not positive: a column that is solved, or where rounding has taken over."""
+    return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)
+
+
+class Gram:
+    """A positive semidefinite n x n Gram matrix and the Cholesky factor of (Gram + diagonal), in one array.
+
+    The Gram matrix stays in the upper triangle (its diagonal apart), the factor is made in the lower one, so that a
+    second diagonal needs neither another walk over the features nor another array.
+    """
+
+    def __init__(self, size: int, dtype):
+        self.matrix = np.zeros((size, size), dtype, order="F")
+        self._syrk = blas.ssyrk if self.matrix.dtype == np.float32 else blas.dsyrk
+        self._potrf = lapack.spotrf if self.matrix.dtype == np.float32 else lapack.dpotrf
+        self._potrs = lapack.spotrs if self.matrix.dtype == np.float32 else lapack.dpotrs
+        self._diagonal = None
+        self.shift = 0.0
+
+    def add_rows(self, Z):
+        """Gram <- Gram + Z'Z for C-contiguous (rows, n) features."""
+        self._syrk(1.0, Z.T, beta=1.0, c=self.matrix, overwrite_c=1)
+
+    def add_columns(self, Z):
+        """Gram <- Gram + Z Z' for C-contiguous (n, columns) features."""
+        self._syrk(1.0, Z.T, beta=1.0, c=self.matrix, trans=1, overwrite_c=1)
+
+    def factor(self, diagonal):
+        """Factor Gram + diagonal (a number or an (n,) array).
+
+        A diagonal too small for the type is raised, `shift` says by how much: the factor is then a preconditioner for
+        the rest of the spectrum only.
+        """
+        if self._diagonal is None:
+            self._diagonal = self.matrix.diagonal().astype(np.float64)
+        floor = float(np.finfo(self.matrix.dtype).eps) * max(1e-30, float(self._diagonal.max(initial=0.0)))
+        self.shift = 0.0
+        while True:
+            self._copy_down()
+            np.fill_diagonal(self.matrix, self._diagonal + diagonal + self.shift)
+            _, info = self._potrf(self.matrix, lower=1, clean=0, overwrite_a=1)
+            if info == 0:
+                return self
+            self.shift = max(8 * floor, 8 * self.shift)
+
+    def _copy_down(self):
+        n = len(self.matrix)
+        for i in range(0, n, _TILE):
+            for j in range(i, n, _TILE):
+                tile = self.matrix[i : i + _TILE, j : j + _TILE].T.copy()
+                target = self.matrix[j : j + _TILE, i : i + _TILE]
+                if i == j:
+                    below = np.tril_indices(len(tile), -1)
+                    target[below] = tile[below]
+                else:
+                    target[...] = tile
+
+    def solve(self, b):
+        """(Gram + diagonal + shift)^-1 b in the factor's type, returned as float64."""
+        x, _ = self._potrs(self.matrix, np.asfortranarray(b, dtype=self.matrix.dtype), lower=1)
+        return x.astype(np.float64, copy=False)
+
+
+def column_gram(blocks, weights=None) -> Gram:
+    """Z' diag(weights) Z, D x D."""
+    gram = Gram(blocks.shape[1], blocks.dtype)
+    for rows, Z in blocks:
+        Z = np.ascontiguousarray(Z)
+        gram.add_rows(Z if weights is None else Z * np.sqrt(weights[rows]).astype(Z.dtype)[:, None])
+    return gram
+
+
+def row_gram(blocks) -> Gram:
+    """Z Z', N x N, by blocks of columns."""
+    gram = Gram(blocks.shape[0], blocks.dtype)
+    for _, Z in blocks.columns():
+        gram.add_columns(Z)
+    return gram
+
+
+class ColumnFactor:
+    """M^-1 = (lam I + Z' diag(d) Z)^-1 by the D x D factor. d: (N,) weights or None for ones."""
+
+    def __init__(self, blocks, weights=None):
+        self.gram = column_gram(blocks, weights)
+
+    def prepare(self, lam):
+        self.gram.factor(lam)
+        return self
+
+    def __call__(self, r):
+        return self.gram.solve(r)
+
+
+class RowFactor:
+    """The same by the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury)."""
+
+    def __init__(self, blocks, weights=None):
+        self.blocks, self.weights = blocks, weights
+        self.gram = row_gram(blocks)
+
+    def prepare(self, lam):
+        self.lam = lam
+        self.gram.factor(lam if self.weights is None else lam / self.weights)
+        return self
+
+    def dual(self, v):
+        """(lam / d + Z Z')^-1 v for v over the rows."""
+        return self.gram.solve(v)
+
+    def __call__(self, r):
+        return (r - adjoint(self.blocks, self.dual(apply(self.blocks, r)))) / self.lam
+
+
+class NystromFactor:
+    """The same for a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
+
+    Frangella, Tropp and Udell (2023), SIAM J. Matrix Anal. Appl. 44(2), algorithm 2.1 and equation (1.3): one walk with
+    `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the smallest of the eigenvalues L found.
+    """
+
+    def __init__(self, blocks, weights=None, rank=256, seed=0):
+        size, dtype = blocks.shape[1], blocks.dtype
+        rank = min(rank, size)
+        test = np.random.default_rng(seed).standard_normal((size, rank), dtype=np.float32).astype(dtype, copy=False)
+        sketch = np.zeros((size, rank), dtype)
+        for rows, Z in blocks:
+            middle = Z @ test
+            if weights is not None:
+                middle *= weights[rows, None].astype(dtype)
+            sketch += Z.T @ middle
+        # a shift of the size of the rounding keeps the small factor positive definite; it is taken off again
+        shift = float(np.finfo(dtype).eps) * np.sqrt(size) * max(float(np.linalg.norm(sketch)), 1e-30)
+        inner = _inner(test, sketch)
+        inner = (inner + inner.T) / 2 + shift * _inner(test, test)
+        values, vectors = np.linalg.eigh(inner)
+        keep = values > values[-1] * np.finfo(dtype).eps
+        root = vectors[:, keep] / np.sqrt(values[keep])
+        sketch += dtype.type(shift) * test
+        del test
+        small = root.T @ _inner(sketch, sketch) @ root
+        values, vectors = np.linalg.eigh((small + small.T) / 2)
+        keep = values > max(values[-1], 0.0) * np.finfo(dtype).eps
+        basis = root @ vectors[:, keep] / np.sqrt(values[keep])
+        self.vectors = sketch @ basis.astype(dtype)
+        self.values = np.maximum(values[keep] - shift, 0.0)
+
+    def prepare(self, lam):
+        floor = self.values[0] if len(self.values) else 0.0
+        # 1 / lam outside the span, as the exact inverse has it there
+        self.scale = 1.0 / (floor + lam)
+        self.shrink = 1.0 / (self.values + lam) - self.scale
+        return self
+
+    def __call__(self, r):
+        inside = (self.vectors.T @ r.astype(self.vectors.dtype)).astype(np.float64)
+        inside *= self.shrink if r.ndim == 1 else self.shrink[:, None]
+        return self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(np.float64)
+
+
+def _inner(A, B):
+    """A'B of tall matrices, sums in float64."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for start in range(0, len(A), _TILE):
+        rows = slice(start, start + _TILE)
+        total += A[rows].T.astype(np.float64) @ B[rows].astype(np.float64)
+    return total
+
+
+def choose_factor(blocks, weights=None, max_memory_mb: float = 1024.0):
+    """The cheapest preconditioner of lam I + Z' diag(d) Z that takes less than `max_memory_mb`.
+
+    The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024 at most).
+    """
+    n_rows, n_columns = blocks.shape
+    itemsize = blocks.dtype.itemsize
+    if min(n_rows, n_columns) ** 2 * itemsize / 2**20 <= max_memory_mb:
+        return RowFactor(blocks, weights) if n_rows < n_columns else ColumnFactor(blocks, weights)
+    # the test matrix, the sketch and the vectors
+    rank = int(max_memory_mb * 2**20 / (3 * n_columns * itemsize))
+    return NystromFactor(blocks, weights, rank=max(1, min(rank, 1024)))
+
+

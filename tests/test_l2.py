@@ -1,0 +1,182 @@
+"""Newton-CG for L2-regularised losses: the certificate, references that share no code, and degenerate inputs."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from rfx import env
+from rfx.errors import UsageError
+from rfx.features import sample
+from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
+from rfx.solvers.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.l2 import l2_certificate, solve_l2
+from rfx.solvers.ridge import solve_ridge
+
+LOSSES = [SquaredHinge, Logistic, Squared]
+
+
+def make(n_rows, n_columns, seed=0, decay=0.0):
+    rng = np.random.default_rng(seed)
+    Z = (rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))).astype(np.float32)
+    y = np.where(Z[:, : n_columns // 2 + 1].sum(axis=1) + rng.standard_normal(n_rows) > 0, 1.0, -1.0)
+    return Z, y
+
+
+def objective(Z, y, lam, loss, w):
+    return 0.5 * lam * w @ w + loss.value(Z.astype(np.float64) @ w, y).sum()
+
+
+def reference(Z, y, lam, loss):
+    """Minimum by scipy's quasi-Newton and Newton methods in float64."""
+    Z = Z.astype(np.float64)
+
+    def gradient(w):
+        return lam * w + Z.T @ loss.derivative(Z @ w, y)
+
+    def hessian(w):
+        return lam * np.eye(Z.shape[1]) + (Z.T * loss.second_derivative(Z @ w, y)) @ Z
+
+    def value(w):
+        return objective(Z, y, lam, loss, w)
+
+    start = minimize(value, np.zeros(Z.shape[1]), jac=gradient, method="L-BFGS-B", options={"maxiter": 2000}).x
+    found = minimize(value, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-9}).x
+    assert np.linalg.norm(gradient(found)) ** 2 / (2 * lam) < 1e-10 * value(found)
+    return found, value(found)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shape", [(250, 30), (30, 90), (1, 5), (9, 1)])
+@pytest.mark.parametrize("lam", [1e-2, 1.0, 1e3])
+def test_the_gap_bounds_the_suboptimality(loss, shape, lam):
+    Z, y = make(*shape)
+    w, best = reference(Z, y, lam, loss)
+    for tol in (1e-1, 1e-4, 1e-9):
+        solution = solve_l2(ArrayBlocks(Z), y, lam, loss, tol=tol)
+        assert solution.converged
+        assert solution.gap <= tol * solution.objective
+        assert -1e-9 * best <= solution.objective - best <= solution.gap + 1e-9 * best
+        assert l2_certificate(ArrayBlocks(Z), y, solution.coef, lam, loss) == pytest.approx(
+            (solution.objective, solution.gap), rel=1e-6, abs=1e-12 * best
+        )
+    assert np.linalg.norm(solution.coef - w) <= np.sqrt(2 * solution.gap / lam) * 1.01 + 1e-6 * np.linalg.norm(w)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, Hinge])
+def test_the_certificate_of_any_point_is_primal_minus_dual(loss):
+    Z, y = make(60, 20)
+    w = np.random.default_rng(3).standard_normal(20)
+    lam = 0.7
+    u = loss.clip_dual(loss.derivative(Z @ w, y), y)
+    v = Z.astype(np.float64).T @ u
+    dual = -loss.conjugate(u, y).sum() - v @ v / (2 * lam)
+    value, gap = l2_certificate(ArrayBlocks(Z), y, w, lam, loss)
+    assert value == pytest.approx(objective(Z, y, lam, loss, w), rel=1e-9)
+    assert gap == pytest.approx(value - dual, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shape", [(500, 60), (60, 500)])
+@pytest.mark.parametrize("limit", [1000.0, 0.02])
+def test_ill_conditioned_features(loss, shape, limit):
+    Z, y = make(*shape, decay=0.2)
+    Z[:, 3] = Z[:, 2]
+    Z[:, 6] = 0
+    lam = 1e-3
+    w, best = reference(Z, y, lam, loss)
+    solution = solve_l2(ArrayBlocks(Z), y, lam, loss, tol=1e-6, max_memory_mb=limit)
+    assert solution.converged
+    assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
+    assert abs(solution.coef[6]) <= 1e-4
+    # the objective grows at least as lam/2 ||w - w*||^2 around its minimum
+    assert np.linalg.norm(solution.coef - w) <= np.sqrt(2 * solution.gap / lam) * 1.01 + 1e-6
+
+
+def test_squared_loss_is_ridge():
+    Z, y = make(200, 40)
+    a = solve_l2(ArrayBlocks(Z), y, 0.5, Squared, tol=1e-12)
+    b = solve_ridge(ArrayBlocks(Z), y, 0.5, tol=1e-12)
+    np.testing.assert_allclose(a.coef, b.coef, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_columns", [20, 400])
+def test_agrees_with_scikit_learn(n_columns):
+    Z, y = make(300, n_columns, seed=5)
+    exact = Z.astype(np.float64)
+    ours = solve_l2(ArrayBlocks(Z), y, 2.0, Logistic, tol=1e-9)
+    peer = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8, max_iter=5000).fit(exact, y)
+    np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
+    ours = solve_l2(ArrayBlocks(Z), y, 2.0, SquaredHinge, tol=1e-9)
+    peer = LinearSVC(C=0.5, fit_intercept=False, loss="squared_hinge", tol=1e-8, max_iter=100_000).fit(exact, y)
+    np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
+
+
+@pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
+@pytest.mark.parametrize("n_features", [64, 1200])
+def test_blocks_map_array_and_threads_agree(loss, n_features):
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (800, 4)).astype(np.float32)
+    y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] > 0, 1.0, -1.0)
+    feature_map = sample("gaussian", 4, n_features, 0, gamma=1.0)
+    forms = [MapBlocks(feature_map, X, n_features**-0.5, rows=rows) for rows in (300, 800)]
+    forms.append(forms[0].materialize())
+    solutions = [solve_l2(form, y, 0.1, loss, tol=1e-10) for form in forms]
+    try:
+        for count in (1, 2):
+            env.set_threads(count)
+            solutions.append(solve_l2(forms[0], y, 0.1, loss, tol=1e-10))
+    finally:
+        env.set_threads(None)
+    for solution in solutions:
+        assert solution.converged
+        assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)
+        np.testing.assert_allclose(solution.coef, solutions[0].coef, rtol=0, atol=1e-3 * np.abs(solution.coef).max())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_warm_start_from_the_solution_stops_at_once(loss):
+    Z, y = make(200, 40)
+    first = solve_l2(ArrayBlocks(Z), y, 1.0, loss, tol=1e-8)
+    again = solve_l2(ArrayBlocks(Z), y, 1.0, loss, tol=1e-8, coef0=first.coef)
+    assert again.n_iter == 0 and again.converged
+    assert np.array_equal(again.coef, first.coef)
+
+
+@pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
+def test_all_labels_equal(loss):
+    Z, _ = make(50, 6)
+    Z[:, 0] = 1
+    solution = solve_l2(ArrayBlocks(Z), np.ones(50), 1e-2, loss, tol=1e-8)
+    assert solution.converged
+    assert np.all(Z @ solution.coef > 0)
+
+
+def test_features_that_are_all_zero():
+    solution = solve_l2(ArrayBlocks(np.zeros((20, 4), np.float32)), np.ones(20), 1.0, SquaredHinge)
+    assert solution.converged and not solution.coef.any() and solution.objective == 20
+
+
+def test_the_same_call_gives_the_same_bits():
+    Z, y = make(300, 50, decay=0.1)
+    runs = [solve_l2(ArrayBlocks(Z), y, 1e-2, SquaredHinge, max_memory_mb=0.02).coef for _ in range(2)]
+    assert np.array_equal(*runs)
+
+
+def test_the_iteration_limit_is_reported():
+    Z, y = make(200, 40)
+    solution = solve_l2(ArrayBlocks(Z), y, 1e-3, SquaredHinge, tol=1e-10, max_iter=1)
+    assert not solution.converged and solution.n_iter == 1
+    late = solve_l2(ArrayBlocks(Z), y, 1e-3, SquaredHinge, tol=1e-10, deadline=0.0)
+    assert not late.converged and late.n_iter == 0
+
+
+def test_refusals():
+    Z, y = make(20, 4)
+    with pytest.raises(UsageError, match="'hinge' is not smooth"):
+        solve_l2(ArrayBlocks(Z), y, 1.0, Hinge)
+    with pytest.raises(UsageError, match="lambda is 0"):
+        solve_l2(ArrayBlocks(Z), y, 0, SquaredHinge)
+    with pytest.raises(UsageError, match="19 targets for 20 rows"):
+        solve_l2(ArrayBlocks(Z), y[:19], 1.0, SquaredHinge)

@@ -1,0 +1,126 @@
+"""Ridge: the certificate, the closed form, and every way to the same weights."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from rfx import env
+from rfx.errors import UsageError
+from rfx.features import sample
+from rfx.solvers.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
+
+
+def make(n_rows, n_columns, outputs=(), seed=0, decay=0.0, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))
+    Z = Z.astype(dtype)
+    return Z, rng.standard_normal((n_rows, *outputs))
+
+
+def objective(Z, Y, lam, W):
+    return 0.5 * lam * np.sum(W**2) + 0.5 * np.sum((Z.astype(np.float64) @ W - Y) ** 2)
+
+
+def reference(Z, Y, lam):
+    Z = Z.astype(np.float64)
+    return np.linalg.solve(Z.T @ Z + lam * np.eye(Z.shape[1]), Z.T @ Y)
+
+
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (50, 50), (1, 7), (7, 1)])
+@pytest.mark.parametrize("outputs", [(), (3,)])
+@pytest.mark.parametrize("lam", [1e-3, 1.0, 1e4])
+def test_agrees_with_the_closed_form_and_the_gap_bounds_the_error(shape, outputs, lam):
+    Z, Y = make(*shape, outputs)
+    exact = reference(Z, Y, lam)
+    best = objective(Z, Y, lam, exact)
+    for tol in (1e-2, 1e-6, 1e-12):
+        solution = solve_ridge(ArrayBlocks(Z), Y, lam, tol=tol)
+        assert solution.converged
+        assert solution.coef.shape == (shape[1], *outputs)
+        assert solution.objective == pytest.approx(objective(Z, Y, lam, solution.coef), rel=1e-9)
+        outputs_count = max(1, int(np.prod(outputs)))
+        assert -1e-9 * best <= solution.objective - best <= solution.gap * outputs_count + 1e-9 * best
+        assert solution.gap <= tol * solution.objective
+    np.testing.assert_allclose(solution.coef, exact, rtol=0, atol=1e-4 * max(1.0, np.abs(exact).max()))
+
+
+@pytest.mark.parametrize("shape", [(400, 60), (60, 400)])
+@pytest.mark.parametrize("limit", [1000.0, 0.005])
+def test_ill_conditioned_features_need_the_correction_and_get_it(shape, limit):
+    # singular values from 20 to 1e-7, lambda far below the rounding of a float32 Gram matrix
+    Z, Y = make(*shape, decay=0.3)
+    Z[:, 5] = Z[:, 4]
+    Z[:, 7] = 0
+    lam = 1e-4
+    exact = reference(Z, Y, lam)
+    best = objective(Z, Y, lam, exact)
+    solution = solve_ridge(ArrayBlocks(Z), Y, lam, tol=1e-6, max_memory_mb=limit)
+    assert solution.converged
+    assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
+    assert abs(solution.coef[7]) <= 1e-4
+    # the objective grows at least as lam/2 ||w - w*||^2 around its minimum
+    assert np.linalg.norm(solution.coef - exact) <= np.sqrt(2 * solution.gap / lam) * 1.001
+
+
+def test_a_grid_of_lambdas_equals_one_by_one():
+    Z, Y = make(200, 30, (2,), decay=0.1)
+    lams = [10.0, 1e-3, 1.0]
+    for lam, solution in zip(lams, solve_ridge_grid(ArrayBlocks(Z), Y, lams, tol=1e-10), strict=True):
+        alone = solve_ridge(ArrayBlocks(Z), Y, lam, tol=1e-10)
+        np.testing.assert_allclose(solution.coef, alone.coef, rtol=0, atol=1e-9 * np.abs(alone.coef).max())
+        np.testing.assert_allclose(solution.coef, reference(Z, Y, lam), rtol=0, atol=1e-3 * np.abs(alone.coef).max())
+
+
+@pytest.mark.parametrize("n_features", [64, 1500])
+def test_blocks_map_array_and_threads_agree(n_features):
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (900, 4)).astype(np.float32)
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    feature_map = sample("gaussian", 4, n_features, 0, gamma=1.0)
+    scale = n_features**-0.5
+    forms = [MapBlocks(feature_map, X, scale, rows=rows) for rows in (100, 900)]
+    forms.append(forms[0].materialize())
+    solutions = [solve_ridge(form, y, 0.1, tol=1e-12) for form in forms]
+    try:
+        for count in (1, 2):
+            env.set_threads(count)
+            solutions.append(solve_ridge(forms[0], y, 0.1, tol=1e-12))
+    finally:
+        env.set_threads(None)
+    for solution in solutions:
+        assert solution.converged
+        assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)
+        np.testing.assert_allclose(solution.coef, solutions[0].coef, rtol=0, atol=2e-4 * np.abs(solution.coef).max())
+    peer = Ridge(alpha=0.1, fit_intercept=False).fit(forms[2].Z.astype(np.float64), y)
+    np.testing.assert_allclose(solutions[0].coef, peer.coef_, rtol=0, atol=2e-4 * np.abs(peer.coef_).max())
+
+
+def test_degenerate_targets_and_features():
+    Z, _ = make(30, 8)
+    zero = solve_ridge(ArrayBlocks(Z), np.zeros(30), 1.0)
+    assert zero.converged and zero.objective == 0 and not zero.coef.any()
+    nothing = solve_ridge(ArrayBlocks(np.zeros((30, 8), np.float32)), np.ones(30), 1.0)
+    assert nothing.converged and not nothing.coef.any()
+    assert nothing.objective == pytest.approx(15.0)
+
+
+def test_the_iteration_limit_is_reported():
+    Z, Y = make(400, 60, decay=0.3)
+    solution = solve_ridge(ArrayBlocks(Z), Y, 1e-6, tol=1e-13, max_iter=1, max_memory_mb=0.001)
+    assert not solution.converged
+    assert solution.n_iter <= 1
+    assert solution.gap > 1e-13 * solution.objective
+
+
+@pytest.mark.parametrize("lam", [0.0, -1.0, np.nan])
+def test_a_lambda_that_is_not_positive_is_refused(lam):
+    Z, Y = make(5, 3)
+    with pytest.raises(UsageError, match="lambda"):
+        solve_ridge(ArrayBlocks(Z), Y, lam)
+
+
+def test_targets_that_do_not_match_the_rows_are_refused():
+    Z, Y = make(5, 3)
+    with pytest.raises(UsageError, match="4 targets for 5 rows"):
+        solve_ridge(ArrayBlocks(Z), Y[:4], 1.0)

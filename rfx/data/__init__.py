@@ -1,0 +1,16 @@
+"""Data: the registry of data sets, fetching, LIBSVM text, splits, scaling, synthetic problems.
+
+`load` and `Split` are what the rest of rfx uses; they are imported when first asked for, to keep `rfx --help` fast.
+"""
+
+import importlib
+
+__all__ = ["Split", "guess_task", "load"]
+
+
+def __getattr__(name):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module("rfx.data.load"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,173 @@
+"""From a name or a file to training and test rows: the one door through which commands and plans get their data."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from rfx.data import archives, fetch, registry, splits, svmlight, synthetic
+from rfx.errors import DataError, UsageError
+
+SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
+_MOST_CLASSES = 100
+
+
+@dataclass
+class Split:
+    """Rows to train and test on.
+
+    X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in sets: float64, float32 for
+    the shape-alikes); y_train (n,) and y_test (m,) are float64. Without test rows X_test and y_test are None. `task` is
+    binary, multiclass or regression; `info` is the registry's entry, None for a file.
+    """
+
+    name: str
+    split: str
+    task: str
+    X_train: object
+    y_train: np.ndarray
+    X_test: object = None
+    y_test: np.ndarray | None = None
+    info: registry.DatasetInfo | None = None
+
+
+def guess_task(y) -> str:
+    """binary for two distinct labels, multiclass for up to 100 whole ones, else regression."""
+    labels = np.unique(y)
+    if len(labels) == 2:
+        return "binary"
+    return "multiclass" if len(labels) <= _MOST_CLASSES and np.array_equal(labels, np.round(labels)) else "regression"
+
+
+def load(
+    name_or_path,
+    split=None,
+    test=None,
+    zero_based=False,
+    offline=False,
+    seed=0,
+    n_train=None,
+    n_test=None,
+) -> Split:
+    """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a LIBSVM file.
+
+    `split`: a paper that uses the set (`yen2014`), `80/20`, or None for the set's own test file where there is one, else
+    80/20; a file is not split unless `80/20` is asked for. `test`: a name or file whose rows to test on instead. `n_train`
+    and `n_test` draw that many of the split's rows; `seed` decides that draw and the 80/20 cut, never a paper's split.
+    Raises UsageError for an unknown name or split, DataError when the data can't be had or read.
+    """
+    base, _, settings = str(name_or_path).partition(":")
+    if registry.has(base):
+        info = registry.get(base)
+        if info.builtin:
+            loaded = _builtin(info, split, settings, seed, n_train, n_test)
+        else:
+            if settings:
+                raise UsageError(f"{info.name} is a fixed data set and takes no settings (got {settings!r})")
+            loaded = _registered(info, split, offline, seed)
+    else:
+        loaded = _file(name_or_path, split, zero_based, seed)
+    if test is not None:
+        loaded.X_test, loaded.y_test = _test_rows(test, loaded.X_train.shape[1], zero_based, offline, seed)
+    loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, seed, 0)
+    if loaded.X_test is not None:
+        loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, seed, 1)
+    elif n_test is not None:
+        raise UsageError(f"{loaded.name} has no test rows to draw {n_test} from; give --test or --split {SHARE}")
+    return loaded
+
+
+def _drawn(X, y, size, seed, role):
+    if size is None or size == len(y):
+        return X, y
+    rows = splits.draw(len(y), size, seed, role)
+    return X[rows], y[rows]
+
+
+def _check_split(name, split, known):
+    if split is not None and split not in known:
+        raise UsageError(f"{name} has no split {split!r}; it has {', '.join(known)}")
+
+
+def _builtin(info, split, settings, seed, n_train, n_test):
+    _check_split(info.name, split, [*info.splits, SHARE])
+    if split in info.splits:
+        spec = info.splits[split]
+        n_train, n_test = n_train or spec.n_train, n_test or spec.n_test
+    parts = synthetic.generate(info.name, settings, seed, n_train, n_test)
+    name = f"{info.name}:{settings}" if settings else info.name
+    return Split(name, split or "default", info.task, *parts, info)
+
+
+def _registered(info, split, offline, seed):
+    _check_split(info.name, split, [*info.splits, SHARE])
+    roles = {entry.role for entry in info.files}
+    if split in info.splits:
+        spec, key = info.splits[split], (info.splits[split].seed,)
+    elif split is None and "test" in roles:
+        spec, key = registry.SplitSpec(train=("train",), test=("test",)), (0,)
+    else:
+        whole = ("train", "test") if "test" in roles else ("train",)
+        spec, key = registry.SplitSpec(pool=whole), (seed,)
+    paths = fetch.fetch(info.name, offline=offline, roles=spec.roles)
+    parts = {role: _labelled(svmlight.read(paths[role]), info) for role in spec.roles}
+    width = max([info.d] + [X.shape[1] for X, _ in parts.values()])
+    parts = {role: (_widened(X, width), y) for role, (X, y) in parts.items()}
+    if spec.pool:
+        X, y = _stacked(parts, spec.pool)
+        train, test = splits.cut(len(y), spec.n_train, spec.n_test, *key)
+        rows = X[train], y[train], X[test], y[test]
+    else:
+        train, test = _stacked(parts, spec.train), _stacked(parts, spec.test)
+        rows = *_drawn(*train, spec.n_train, key[0], 0), *_drawn(*test, spec.n_test, key[0], 1)
+    return Split(info.name, split or "default", info.task, *rows, info)
+
+
+def _labelled(rows, info):
+    """Rows with the labels of the data set; those that have none are left out."""
+    if not info.labels:
+        return rows
+    X, y = rows
+    kept = np.flatnonzero(np.isin(y, list(info.labels)))
+    return X[kept], np.array([info.labels[label] for label in y[kept].tolist()])
+
+
+def _widened(X, width):
+    return X if X.shape[1] == width else scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
+
+
+def _stacked(parts, roles):
+    if len(roles) == 1:
+        return parts[roles[0]]
+    chosen = [parts[role] for role in roles]
+    return scipy.sparse.vstack([X for X, _ in chosen], format="csr"), np.concatenate([y for _, y in chosen])
+
+
+def _file(path, split, zero_based, seed):
+    if str(path) != "-" and not Path(path).exists():
+        try:
+            registry.get(str(path).partition(":")[0])
+        except UsageError as error:
+            raise UsageError(f"{path} is no file, and {error}") from None
+    _check_split(str(path), split, [SHARE])
+    X, y = svmlight.read(path, zero_based=zero_based)
+    name = "stdin" if str(path) == "-" else archives.plain_name(path)
+    if split is None:
+        return Split(name, "all", guess_task(y), X, y)
+    train, test = splits.cut(len(y), None, None, seed)
+    return Split(name, split, guess_task(y), X[train], y[train], X[test], y[test])
+
+
+def _test_rows(test, n_features, zero_based, offline, seed):
+    """The rows of a file, or the test rows of a named set (all its rows where it has no test file)."""
+    base = str(test).partition(":")[0]
+    if not registry.has(base):
+        if str(test) != "-" and not Path(test).exists():
+            registry.get(base)
+        return svmlight.read(test, n_features=n_features, zero_based=zero_based)
+    other = load(test, offline=offline, seed=seed)
+    if other.X_test.shape[1] > n_features:
+        raise DataError(f"{base} has {other.X_test.shape[1]} features, but the model was trained on {n_features}")
+    X = other.X_test
+    return (_widened(X, n_features) if scipy.sparse.issparse(X) else X), other.y_test

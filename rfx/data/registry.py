@@ -1,0 +1,162 @@
+"""What `datasets.toml` says about each data set: task, sizes, files, the papers' splits, how to obtain it."""
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rfx.errors import UsageError
+
+PATH = Path(__file__).with_name("datasets.toml")
+PAPERS = ("yen2014", "wu2016", "sinha2016", "dai2014")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something to download: its URL, the name that a mirror keeps it under, and its checksums as served."""
+
+    url: str
+    filename: str
+    sha256: str | None = None
+    md5: str | None = None
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One LIBSVM file of a data set.
+
+    `filename` is its name in the data folder, plain; `sha256` is of the plain file. `sources` are what it is made from,
+    in order: usually the file itself, perhaps compressed. `convert` names the function of `rfx.data.convert` that makes
+    LIBSVM text of the sources. No sources: nobody serves it, a person must put it there.
+    """
+
+    role: str
+    filename: str
+    rows: int | None = None
+    sha256: str | None = None
+    sources: tuple[Source, ...] = ()
+    convert: str | None = None
+
+
+@dataclass(frozen=True)
+class SplitSpec:
+    """Which rows a paper trains and tests on.
+
+    Either `pool` (roles of files whose rows are put together, shuffled by `seed` and cut into n_train and n_test rows),
+    or `train` and `test` (roles of files), from which n_train and n_test rows are drawn, all of them where None.
+    `scaling` and `target_scaling` are what the paper does to the data, where that is known.
+    """
+
+    train: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    pool: tuple[str, ...] = ()
+    n_train: int | None = None
+    n_test: int | None = None
+    seed: int = 0
+    scaling: str | None = None
+    target_scaling: str | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.pool + self.train + self.test))
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One entry. n is the number of rows of all its splits together, d of inputs, classes is 0 for regression.
+
+    `labels` maps labels of the files to labels of the data set; where it is given, rows with other labels are left out.
+    `substitute_for` names the data set that this one stands in for; `obtain` tells a person how to get the files.
+    """
+
+    name: str
+    task: str
+    n: int
+    d: int
+    classes: int
+    title: str
+    files: tuple[DataFile, ...] = ()
+    splits: dict[str, SplitSpec] = field(default_factory=dict)
+    labels: dict[float, float] = field(default_factory=dict)
+    aliases: tuple[str, ...] = ()
+    builtin: bool = False
+    scaling: str = "none"
+    target_scaling: str = "none"
+    obtain: str | None = None
+    substitute_for: str | None = None
+    note: str | None = None
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        return tuple(paper for paper in PAPERS if paper in self.splits)
+
+    def file(self, role) -> DataFile:
+        return next(entry for entry in self.files if entry.role == role)
+
+
+def _file(entry: dict) -> DataFile:
+    entry = dict(entry)
+    sources = entry.pop("sources", None)
+    if sources is None:
+        url, md5 = entry.pop("url", None), entry.pop("md5", None)
+        sources = [{"url": url, "md5": md5}] if url else []
+    named = [{"filename": urlsplit(source["url"]).path.rpartition("/")[2]} | source for source in sources]
+    return DataFile(**entry, sources=tuple(Source(**source) for source in named))
+
+
+def _split(entry: dict) -> SplitSpec:
+    return SplitSpec(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+
+
+def _info(name: str, entry: dict) -> DatasetInfo:
+    entry = dict(entry)
+    entry["files"] = tuple(_file(one) for one in entry.get("files", ()))
+    entry["splits"] = {paper: _split(one) for paper, one in entry.get("splits", {}).items()}
+    entry["labels"] = {float(label): float(new) for label, new in entry.get("labels", {}).items()}
+    entry["aliases"] = tuple(entry.get("aliases", ()))
+    return DatasetInfo(name=name, **entry)
+
+
+@lru_cache
+def _entries() -> dict[str, DatasetInfo]:
+    with open(PATH, "rb") as handle:
+        return {name: _info(name, entry) for name, entry in tomllib.load(handle).items()}
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+@lru_cache
+def _by_any_name() -> dict[str, DatasetInfo]:
+    entries = _entries().values()
+    return {_plain(alias): info for info in entries for alias in (info.name, *info.aliases)}
+
+
+def names() -> list[str]:
+    """The names of all data sets, in the order of the file."""
+    return list(_entries())
+
+
+def has(name: str) -> bool:
+    """Whether `name` (or an alias; case and _ or - don't matter) is a data set."""
+    return _plain(name) in _by_any_name()
+
+
+def get(name: str) -> DatasetInfo:
+    """The entry called `name`; UsageError, with near matches, when there is none."""
+    if has(name):
+        return _by_any_name()[_plain(name)]
+    near = difflib.get_close_matches(_plain(name), _by_any_name(), n=3)
+    near = list(dict.fromkeys(_by_any_name()[alias].name for alias in near))
+    hint = f"did you mean {' or '.join(near)}?" if near else "`rfx datasets` lists them"
+    raise UsageError(f"there is no data set called {name!r}; {hint}")
+
+
+def for_paper(paper: str) -> list[DatasetInfo]:
+    """The data sets that a paper uses, substitutes included; UsageError for an unknown paper."""
+    if paper not in PAPERS:
+        raise UsageError(f"paper {paper!r} is unknown; there are {', '.join(PAPERS)}")
+    return [info for info in _entries().values() if paper in info.splits]

@@ -1,0 +1,153 @@
+"""Scaling of inputs and targets: learnt on the training rows, kept in the model, applied at prediction."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from rfx.errors import DataError, UsageError
+
+KINDS = ("none", "minmax01", "minmax11", "standard")
+TARGET_KINDS = ("none", "minmax01")
+_VALUES_A_BLOCK = 1 << 20
+
+
+def _checked(kind, kinds, what):
+    if kind not in kinds:
+        raise UsageError(f"{what} {kind!r} is unknown; there are {', '.join(kinds)}")
+    return kind
+
+
+def _blocks(X):
+    """X, dense or csr, as (start, dense float64 rows) of bounded size."""
+    step = max(1, _VALUES_A_BLOCK // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        block = X[start : start + step]
+        yield start, block.toarray() if scipy.sparse.issparse(block) else np.asarray(block, np.float64)
+
+
+def _reciprocal(spread):
+    """1 / spread, and 0 where a column does not vary (or varies by less than a double can divide by)."""
+    usable = spread > np.finfo(np.float64).tiny
+    return np.divide(1.0, spread, out=np.zeros_like(spread), where=usable)
+
+
+@dataclass
+class Scaler:
+    """x -> (x - shift) * scale, column by column.
+
+    `minmax01` and `minmax11` take the training rows to [0, 1] and [-1, 1], `standard` to mean 0 and variance 1, `none`
+    leaves everything alone. A column that is constant on the training rows becomes 0, at prediction too. Values outside
+    the training range go on along the same line: they are not clipped.
+    """
+
+    kind: str
+    shift: np.ndarray  # (n_inputs,)
+    scale: np.ndarray  # (n_inputs,)
+
+    @property
+    def n_inputs(self) -> int:
+        return len(self.shift)
+
+    @classmethod
+    def fit(cls, X, kind="none"):
+        """Learn from the training rows X (n, d), dense or csr. UsageError for an unknown kind."""
+        _checked(kind, KINDS, "scaling")
+        n, d = X.shape
+        shift, scale = np.zeros(d), np.ones(d)
+        if kind == "none":
+            return cls(kind, shift, scale)
+        if n == 0:
+            raise DataError("scaling can't be learnt from no rows")
+        if kind == "standard":
+            mean, spread = _moments(X)
+            return cls(kind, mean, _reciprocal(spread))
+        low, high = np.full(d, np.inf), np.full(d, -np.inf)
+        for _, block in _blocks(X):
+            np.minimum(low, block.min(axis=0), out=low)
+            np.maximum(high, block.max(axis=0), out=high)
+        unit = _reciprocal(high - low)
+        if kind == "minmax01":
+            return cls(kind, low, unit)
+        return cls(kind, low + (high - low) / 2, 2 * unit)
+
+    def transform(self, X, dtype=np.float64):
+        """Scaled copy of X (n, n_inputs): dense, except that `none` keeps sparse X sparse (and copies nothing it need not).
+
+        A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width.
+        """
+        X = self._fitted_width(X)
+        if self.kind == "none":
+            return X.astype(dtype, copy=False)
+        out = np.empty(X.shape, dtype)
+        for start, block in _blocks(X):
+            scaled = np.subtract(block, self.shift)
+            np.multiply(scaled, self.scale, out=out[start : start + len(block)], casting="same_kind")
+        return out
+
+    def _fitted_width(self, X):
+        n, d = X.shape
+        if d == self.n_inputs:
+            return X
+        if d > self.n_inputs or not scipy.sparse.issparse(X):
+            raise DataError(f"the rows have {d} features, but the model was trained on {self.n_inputs}")
+        X = X.tocsr()
+        return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(n, self.n_inputs))
+
+    def to_dict(self) -> dict:
+        """{"kind": str, "shift": array, "scale": array}, for the model file."""
+        return {"kind": self.kind, "shift": self.shift, "scale": self.scale}
+
+    @classmethod
+    def from_dict(cls, saved):
+        kind = _checked(str(saved["kind"]), KINDS, "scaling")
+        return cls(kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64))
+
+
+def _moments(X):
+    """Column means and standard deviations (divided by n), merged over blocks so that large means lose no digits."""
+    count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for _, block in _blocks(X):
+        rows = len(block)
+        block_mean = block.mean(axis=0)
+        delta = block_mean - mean
+        squares += ((block - block_mean) ** 2).sum(axis=0) + delta**2 * (count * rows / (count + rows))
+        mean += delta * (rows / (count + rows))
+        count += rows
+    # What rounding leaves of a constant column is not variance.
+    noise = np.abs(mean) * count * np.finfo(np.float64).eps
+    spread = np.sqrt(squares / count)
+    return mean, np.where(spread > noise, spread, 0.0)
+
+
+@dataclass
+class TargetScaler:
+    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0, 1]."""
+
+    kind: str = "none"
+    shift: float = 0.0
+    scale: float = 1.0
+
+    @classmethod
+    def fit(cls, y, kind="none"):
+        """Learn from the training targets y (n,). Targets that are all equal get scale 1."""
+        _checked(kind, TARGET_KINDS, "target scaling")
+        if kind == "none":
+            return cls()
+        low, high = float(np.min(y)), float(np.max(y))
+        return cls(kind, low, high - low if high > low else 1.0)
+
+    def transform(self, y):
+        return np.asarray(y, np.float64) if self.kind == "none" else (np.asarray(y, np.float64) - self.shift) / self.scale
+
+    def inverse(self, y):
+        """Back to the units of the data."""
+        return np.asarray(y, np.float64) if self.kind == "none" else np.asarray(y, np.float64) * self.scale + self.shift
+
+    def to_dict(self) -> dict:
+        return {"kind": self.kind, "shift": self.shift, "scale": self.scale}
+
+    @classmethod
+    def from_dict(cls, saved):
+        kind = _checked(str(saved["kind"]), TARGET_KINDS, "target scaling")
+        return cls(kind, float(saved["shift"]), float(saved["scale"]))

@@ -1,0 +1,36 @@
+"""Seeded choices of rows: the papers' re-splits and subsets, the same on every machine."""
+
+import numpy as np
+
+from rfx.errors import UsageError
+
+FRACTION = 0.8  # of the rows are for training where nobody says otherwise
+
+
+def generator(*key: int) -> np.random.Generator:
+    """The random numbers that belong to a tuple of whole numbers (a counter-based generator, the same everywhere)."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+
+
+def draw(n: int, size: int | None, *key: int) -> np.ndarray:
+    """`size` of n row numbers without replacement, ascending (all of them for None). UsageError when n is too small."""
+    if size is None or size == n:
+        return np.arange(n)
+    if not 0 < size <= n:
+        raise UsageError(f"can't draw {size:,} rows from {n:,}")
+    return np.sort(generator(*key).permutation(n)[:size])
+
+
+def cut(n: int, n_train: int | None, n_test: int | None, *key: int) -> tuple[np.ndarray, np.ndarray]:
+    """Disjoint training and test rows of n, drawn without replacement, each ascending.
+
+    One size may be None: the rest. With both None the cut is 80/20. UsageError when n is too small, or a side is empty.
+    """
+    if n_train is None and n_test is None:
+        n_train = int(round(FRACTION * n))
+    n_train = n - n_test if n_train is None else n_train
+    n_test = n - n_train if n_test is None else n_test
+    if n_train < 1 or n_test < 1 or n_train + n_test > n:
+        raise UsageError(f"{n:,} rows can't be split into {n_train:,} for training and {n_test:,} for testing")
+    order = generator(*key).permutation(n)
+    return np.sort(order[:n_train]), np.sort(order[n_train : n_train + n_test])

@@ -1,0 +1,239 @@
+"""LIBSVM text files to and from arrays: `label index:value ...`, one row a line, indices ascending from 1.
+
+Reading is strict (a bad line is refused with its number and column) and cached in binary beside the text. `-` is
+standard input or output. The format itself, and what is wrong with a line, is in `svmtext`.
+"""
+
+import contextlib
+import itertools
+import mmap
+import os
+import stat
+import sys
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+from rfx.data import archives, svmtext, textcache
+from rfx.errors import DataError
+
+_VALUES_A_BLOCK = 1 << 16
+
+
+class Text:
+    """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw (bytes or mmap), and
+    status (the file's os.stat_result, or None where a cache could not tell whether it has changed)."""
+
+    def __init__(self, path):
+        self.path, self.status = None, None
+        if str(path) == "-":
+            self.name = "standard input"
+            self.raw = archives.decompress(sys.stdin.buffer.read(), self.name)
+            return
+        self.name = str(path)
+        try:
+            with open(path, "rb") as handle:
+                self.path = Path(path)
+                self.raw = self._content(handle)
+        except OSError as error:
+            raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
+
+    def _content(self, handle):
+        status = os.fstat(handle.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            return archives.decompress(handle.read(), self.name)  # a pipe has no size, and can't be mapped
+        self.status = status
+        if status.st_size == 0:
+            return b""
+        raw = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+        return archives.decompress(handle.read(), self.name) if archives.codec(raw[:8]) else raw
+
+
+def read(path, n_features=None, zero_based=False, cache=True):
+    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input).
+
+    Parameters: `n_features`, the number of columns (default: the largest index in the file); `zero_based`, indices start
+    at 0 instead of 1; `cache`, keep and use a binary copy (see `textcache`).
+    Returns X, csr_matrix (n_rows, n_features) of float64, its indices int32 unless they need int64, entries as in the
+    file (explicit zeros are kept); and y, float64 (n_rows,).
+    Raises DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM file.
+    """
+    text = None
+    arrays = textcache.load(path, zero_based) if cache and str(path) != "-" else None
+    if arrays is None:
+        text = path if isinstance(path, Text) else Text(path)
+        arrays = _parsed(text, zero_based)
+        if cache and text.status is not None:
+            textcache.save(text.path, text.status, zero_based, arrays)
+    labels, indptr, indices, values = arrays
+    width = int(indices.max()) + 1 if len(indices) else 0
+    if n_features is not None and width > n_features:
+        _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
+    shape = (len(labels), width if n_features is None else n_features)
+    X = scipy.sparse.csr_matrix(shape, dtype=np.float64)
+    # Assigned rather than passed: the constructor would read every index once more, to check it.
+    X.indptr, X.indices, X.data = indptr, indices, values
+    X.has_sorted_indices = True
+    X.has_canonical_format = True
+    return X, labels
+
+
+def _parsed(text, zero_based):
+    if not len(text.raw):
+        raise DataError(f"{text.name} is empty")
+    *arrays, bad = svmtext.parse(text.raw, zero_based)
+    if bad < 0:
+        if len(arrays[0]) == 0:
+            raise DataError(f"{text.name} has no rows, only blank lines and comments")
+        return arrays
+    if text.raw.find(b"\0") >= 0:
+        raise DataError(f"{text.name} is a binary file, not LIBSVM text")
+    end = text.raw.find(b"\n", bad)
+    line, column, message = next(_described(text.raw, bad, end if end >= 0 else len(text.raw), zero_based))
+    raise DataError(f"{text.name}, line {line}, column {column}: {message}")
+
+
+def _described(raw, start, end, zero_based, line=None):
+    """Yield (line, column, message) for every problem of the line raw[start:end]."""
+    if line is None:
+        line = 1 + int(np.count_nonzero(np.frombuffer(raw, np.uint8, start) == 10)) if start else 1
+    for column, message in svmtext.line_problems(raw[start:end], zero_based, cut_off=end == len(raw)):
+        yield line, column, message
+
+
+def _refuse_width(text, indptr, indices, n_features, zero_based):
+    entry = int(np.argmax(indices >= n_features))
+    row = int(np.searchsorted(indptr, entry, side="right")) - 1
+    number = next(itertools.islice(_row_lines(text.raw), row, None))
+    raise DataError(
+        f"{text.name} has feature {int(indices[entry]) + (not zero_based)} on line {number}, "
+        f"but the model was trained on {n_features} features"
+    )
+
+
+def _row_lines(raw):
+    """The numbers of the lines that hold a row."""
+    start, number = 0, 1
+    while start < len(raw):
+        end = raw.find(b"\n", start)
+        end = len(raw) if end < 0 else end
+        if raw[start:end].partition(b"#")[0].strip():
+            yield number
+        start, number = end + 1, number + 1
+
+
+def problems(path, zero_based=False):
+    """Yield (line, column, message) for every problem of a file, in order; nothing when `read` would take it.
+
+    `path` is a path, `-` or a Text. A problem of the whole file (empty, binary, no rows) is reported at line 1, column 1.
+    """
+    text = path if isinstance(path, Text) else Text(path)
+    if not len(text.raw):
+        yield 1, 1, "the file is empty"
+        return
+    if text.raw.find(b"\0") >= 0 and next(svmtext.bad_lines(text.raw, zero_based), None):
+        yield 1, 1, "this is a binary file, not LIBSVM text"
+        return
+    line, counted, clean = 1, 0, True
+    bytes_of = np.frombuffer(text.raw, np.uint8)
+    for start, end in svmtext.bad_lines(text.raw, zero_based):
+        line += int(np.count_nonzero(bytes_of[counted:start] == 10))
+        counted, clean = start, False
+        yield from _described(text.raw, start, end, zero_based, line)
+    if clean and next(_row_lines(text.raw), None) is None:
+        yield 1, 1, "the file has no rows, only blank lines and comments"
+
+
+def write(path, X, y, zero_based=False, precision=None):
+    """Write X (n, d), dense or sparse, and y (n,) as a LIBSVM file.
+
+    `path`: a path (written beside it and moved into place when complete), `-` (standard output) or a binary handle.
+    `precision`: significant digits; None writes the shortest text that reads back to the same float64 (float32 input:
+    nine digits, which read back to the same float32). Zeros of a dense X are left out; stored zeros of a sparse X are
+    kept. Raises DataError when X and y differ in length or hold nan or infinity.
+    """
+    if hasattr(path, "write"):
+        write_rows(path, X, y, zero_based, precision)
+        return
+    with open_output(path) as handle:
+        write_rows(handle, X, y, zero_based, precision)
+
+
+@contextlib.contextmanager
+def open_output(path):
+    """A binary handle that becomes the file `path` when the block ends well, and leaves nothing when it does not.
+
+    `-` is standard output; when its reader has gone, BrokenPipeError is raised and the rest of the output is dropped.
+    """
+    if str(path) == "-":
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            # The interpreter would flush once more at exit, and complain.
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise
+        return
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as handle:  # a pipe or device: nothing to move into place
+            yield handle
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(draft, "wb") as handle:
+            yield handle
+        os.replace(draft, path)
+    except OSError as error:
+        raise DataError(f"{path} can't be written: {error.strerror or error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_rows(handle, X, y, zero_based=False, precision=None):
+    """Append rows X (n, d), y (n,) to a binary handle; `write` has the format. Call it block by block to stream."""
+    sparse = scipy.sparse.issparse(X)
+    X = X.tocsr() if sparse else np.asarray(X)
+    y = np.asarray(y)
+    if X.ndim != 2 or y.shape != (X.shape[0],):
+        raise DataError(f"{X.shape[0]} rows and labels of shape {y.shape} don't make a LIBSVM file")
+    if sparse and not X.has_sorted_indices:
+        X = X.sorted_indices()
+    per_row = max(1, X.nnz // max(1, X.shape[0]) if sparse else X.shape[1])
+    step = max(1, _VALUES_A_BLOCK // per_row)
+    for start in range(0, X.shape[0], step):
+        block, labels = X[start : start + step], y[start : start + step]
+        if sparse:
+            indptr, columns, values = block.indptr, block.indices, block.data
+        else:
+            rows, columns = np.nonzero(block)
+            values = block[rows, columns]
+            indptr = np.searchsorted(rows, np.arange(len(labels) + 1))
+        if not (np.isfinite(values).all() and np.isfinite(labels).all()):
+            raise DataError(f"rows {start + 1} to {start + len(labels)} hold nan or infinity, which LIBSVM text can't")
+        handle.write(_formatted(labels, indptr, columns.astype(np.int64) + (not zero_based), values, precision))
+
+
+def _formatted(labels, indptr, columns, values, precision):
+    # Labels are few: always exact, so that the classes stay the same numbers.
+    names = _numbers(np.asarray(labels), None)
+    entries = list(map("%d:%s".__mod__, zip(columns.tolist(), _numbers(values, precision))))
+    bounds = indptr.tolist()
+    rows = (" ".join([name, *entries[a:b]]) for name, a, b in zip(names, bounds, bounds[1:]))
+    return ("\n".join(rows) + "\n").encode("ascii")
+
+
+def _numbers(values, precision):
+    """Each value as text, whole numbers without `.0`."""
+    if precision is None and values.dtype == np.float32:
+        precision = 9
+    if precision is not None:
+        return map(f"%.{precision}g".__mod__, values.tolist())
+    return map(_shortest, values.astype(np.float64).tolist())
+
+
+def _shortest(value):
+    text = repr(value)
+    return text[:-2] if text.endswith(".0") else text

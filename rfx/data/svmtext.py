@@ -1,0 +1,286 @@
+"""The LIBSVM text format: bytes to arrays in numba code, and what is wrong with a line in words.
+
+The compiled parser only decides whether a line is good; `line_problems` says in Python what is wrong with a bad one, so
+the rules stand once for speed and once for people, and the tests hold the two together.
+"""
+
+import re
+
+import numpy as np
+from numba import njit
+
+from rfx import env
+from rfx.data.floats import MALFORMED, UNDECIDED, parse_number
+from rfx.parallel import for_ranges
+
+_NEWLINE, _HASH, _COLON = 10, 35, 58
+_CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
+_NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_UNFINISHED = re.compile(rb"([0-9]+:?)?[+-]?[0-9]*\.?[0-9]*([eE][+-]?)?")
+_TOKEN = re.compile(rb"[^ \t\r]+")
+
+
+@njit(cache=True, nogil=True)
+def _count(text, at, stop):
+    """Newlines and colons in text[at:stop]: bounds for its rows and entries."""
+    newlines = 0
+    colons = 0
+    for i in range(at, stop):
+        newlines += text[i] == _NEWLINE
+        colons += text[i] == _COLON
+    return newlines, colons
+
+
+@njit(cache=True, nogil=True)
+def _blank(byte):
+    return byte == 32 or byte == 9 or byte == 13
+
+
+@njit(cache=True, nogil=True)
+def _ends_token(text, at, stop):
+    return at >= stop or _blank(text[at]) or text[at] == _NEWLINE or text[at] == _HASH
+
+
+@njit(cache=True, nogil=True)
+def _line_end(text, at, stop):
+    while at < stop and text[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _parse(text, at, stop, base, labels, ends, indices, values):
+    """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and values (zero-based).
+
+    Returns (rows, entries, bad, wide, asked): bad is the offset of the first bad line or -1; wide is True when an index
+    did not fit into the type of `indices` (nothing else is then valid); asked holds (offset of a number, its entry or
+    -1 - its row) for each number that float() must decide.
+    """
+    scratch = np.zeros(1, np.uint64)
+    asked = np.empty((16, 2), np.int64)
+    n_asked = 0
+    rows = 0
+    entries = 0
+    widest = np.iinfo(indices.dtype).max
+    while at < stop:
+        line = at
+        while at < stop and _blank(text[at]):
+            at += 1
+        if at >= stop:
+            break
+        if text[at] == _NEWLINE or text[at] == _HASH:
+            at = _line_end(text, at, stop) + 1
+            continue
+        if n_asked == len(asked):
+            asked = np.concatenate((asked, np.empty_like(asked)))
+        value, end, status = parse_number(text, at, stop, scratch)
+        if status == MALFORMED or not _ends_token(text, end, stop):
+            return rows, entries, line, False, asked[:n_asked]
+        if status == UNDECIDED:
+            asked[n_asked, 0] = at
+            asked[n_asked, 1] = -1 - rows
+            n_asked += 1
+        labels[rows] = value
+        at = end
+        last = -1
+        while True:
+            while at < stop and _blank(text[at]):
+                at += 1
+            if at >= stop or text[at] == _NEWLINE or text[at] == _HASH:
+                break
+            index = 0
+            first = at
+            while at < stop and 48 <= text[at] <= 57 and at - first < 18:
+                index = index * 10 + (text[at] - 48)
+                at += 1
+            index -= base
+            if at == first or at >= stop or text[at] != _COLON or index <= last:
+                return rows, entries, line, False, asked[:n_asked]
+            if index > widest:
+                return rows, entries, -1, True, asked[:n_asked]
+            last = index
+            at += 1
+            if n_asked == len(asked):
+                asked = np.concatenate((asked, np.empty_like(asked)))
+            value, end, status = parse_number(text, at, stop, scratch)
+            if status == MALFORMED or not _ends_token(text, end, stop):
+                return rows, entries, line, False, asked[:n_asked]
+            if status == UNDECIDED:
+                asked[n_asked, 0] = at
+                asked[n_asked, 1] = entries
+                n_asked += 1
+            indices[entries] = index
+            values[entries] = value
+            entries += 1
+            at = end
+        ends[rows] = entries
+        rows += 1
+        at = _line_end(text, at, stop) + 1
+    return rows, entries, -1, False, asked[:n_asked]
+
+
+def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
+    """Parse text[at:stop] as `_parse` does, with the numbers settled that only float() can decide.
+
+    Returns (rows, entries, bad, wide).
+    """
+    rows, entries, bad, wide, asked = _parse(text, at, stop, base, labels, ends, indices, values)
+    for offset, slot in asked.tolist():
+        number = float(_NUMBER.match(raw, offset)[0])
+        if number in (np.inf, -np.inf):
+            line = raw.rfind(b"\n", 0, offset) + 1
+            bad = line if bad < 0 else min(bad, line)
+        elif slot < 0:
+            labels[-1 - slot] = number
+        else:
+            values[slot] = number
+    return rows, entries, int(bad), wide
+
+
+def _cuts(raw, parts):
+    """Offsets from 0 to len(raw) that cut raw into at most `parts` stretches of whole lines."""
+    cuts = {0: None}
+    for part in range(1, parts):
+        cuts[raw.find(b"\n", len(raw) * part // parts) + 1 or len(raw)] = None
+    return sorted(cuts | {len(raw): None})
+
+
+def parse(raw, zero_based: bool, index_type=np.int32):
+    """Parse `raw` (bytes or mmap, not empty) on all threads into (labels, indptr, indices, values, bad).
+
+    bad is the offset of the first bad line, or -1; with a bad line the arrays are None. The indices are int32 unless one
+    of them, or the number of entries, needs int64.
+    """
+    text = np.frombuffer(raw, np.uint8)
+    cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
+    stretches = len(cuts) - 1
+    counts = for_ranges(lambda i, _: _count(text, cuts[i], cuts[i + 1]), stretches, parts=stretches)
+    # Every line but an unfinished last one brings a newline, every entry a colon: room for all, usually to the byte.
+    row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
+    entry_at = np.cumsum([0] + [colons for _, colons in counts])
+    if entry_at[-1] > np.iinfo(index_type).max:
+        return parse(raw, zero_based, np.int64)
+    labels, ends = np.empty(row_at[-1]), np.empty(row_at[-1], np.int64)
+    indices, values = np.empty(entry_at[-1], index_type), np.empty(entry_at[-1])
+
+    def work(i, _):
+        rows, entries = slice(row_at[i], row_at[i + 1]), slice(entry_at[i], entry_at[i + 1])
+        arrays = labels[rows], ends[rows], indices[entries], values[entries]
+        return _stretch(raw, text, cuts[i], cuts[i + 1], 0 if zero_based else 1, *arrays)
+
+    results = for_ranges(work, stretches, parts=stretches)
+    for _, _, bad, wide in results:
+        if bad >= 0:
+            return None, None, None, None, bad
+        if wide:
+            return parse(raw, zero_based, np.int64)
+    n_rows = [rows for rows, _, _, _ in results]
+    n_entries = [entries for _, entries, _, _ in results]
+    before = np.cumsum([0] + n_entries)
+    indptr = np.zeros(sum(n_rows) + 1, index_type)
+    pieces = [ends[at : at + rows] + offset for at, rows, offset in zip(row_at, n_rows, before)]
+    np.concatenate(pieces, out=indptr[1:], casting="same_kind")
+    return _packed(labels, row_at, n_rows), indptr, _packed(indices, entry_at, n_entries), _packed(values, entry_at, n_entries), -1
+
+
+def _packed(array, starts, lengths):
+    """The used stretches of array, side by side; no copy where only the very end is unused."""
+    if all(start + length == after for start, length, after in zip(starts, lengths[:-1], starts[1:-1])):
+        return array[: starts[len(lengths) - 1] + lengths[-1]]
+    return np.concatenate([array[start : start + length] for start, length in zip(starts, lengths)])
+
+
+def bad_lines(raw, zero_based: bool):
+    """Yield the (start, end) offsets of every bad line of `raw`, in order."""
+    text = np.frombuffer(raw, np.uint8)
+    base = 0 if zero_based else 1
+    at = 0
+    while at < len(raw):
+        # A stretch at a time, so that a file full of bad lines is not counted from each of them to its end.
+        stop = raw.find(b"\n", at + _CHUNK) + 1 or len(raw)
+        newlines, colons = _count(text, at, stop)
+        arrays = np.empty(newlines + 1), np.empty(newlines + 1, np.int64), np.empty(colons, np.int64), np.empty(colons)
+        while at < stop:
+            _, _, bad, _ = _stretch(raw, text, at, stop, base, *arrays)
+            if bad < 0:
+                break
+            end = raw.find(b"\n", bad)
+            end = len(raw) if end < 0 else end
+            yield bad, end
+            at = end + 1
+        at = stop
+
+
+def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
+    """Yield (column, message) for each thing that is wrong with a line (without its newline); columns count from 1.
+
+    `cut_off` says that the file ends here without a newline, so that a broken last word is one that was truncated.
+    """
+    if b"\0" in line.partition(b"#")[0]:
+        yield line.index(b"\0") + 1, "a NUL byte: this is a binary file, not LIBSVM text"
+        return
+    words = list(_TOKEN.finditer(line.partition(b"#")[0]))
+    last = -1
+    for position, word in enumerate(words):
+        text = word[0].decode("utf-8", "backslashreplace")
+        if position == 0:
+            offset, message = 0, _label_problem(text, len(words) > 1)
+        else:
+            offset, message, last = _entry_problem(text, last, zero_based)
+        if message and cut_off and word.end() == len(line) and _UNFINISHED.fullmatch(word[0]):
+            yield word.start() + 1, f"the file ends in the middle of {_shown(text)}; it was cut off, get it again"
+        elif message:
+            yield word.start() + 1 + offset, message
+
+
+def _shown(text):
+    return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+def _number_problem(text):
+    """What is wrong with a number, or None."""
+    if re.fullmatch(r"[+-]?(nan|inf|infinity)", text, re.IGNORECASE | re.ASCII):
+        return "is not a finite number"
+    if not _NUMBER.fullmatch(text.encode()):
+        return "is not a number"
+    return "is too large for a double" if float(text) in (np.inf, -np.inf) else None
+
+
+def _label_problem(text, more):
+    problem = _number_problem(text)
+    if not problem:
+        return None
+    if ":" in text:
+        return f"the label is missing: the line starts with {_shown(text)}"
+    if all(_number_problem(part) is None for part in text.split(",")):
+        return f"the label {_shown(text)} names several classes, rfx takes one label a line"
+    return f"the label {_shown(text)} {problem}"
+
+
+def _entry_problem(text, last, zero_based):
+    """(offset in the word, what is wrong or None, the last index so far) of one index:value word."""
+    name, colon, value = text.partition(":")
+    if name == "qid":
+        return 0, f"{_shown(text)}: query ids (ranking data) are not supported", last
+    if not colon:
+        return 0, f"{_shown(text)} is not index:value", last
+    if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII):
+        return 0, f"the index {_shown(name)} is not a whole number" if name else f"{_shown(text)} has no index", last
+    if name[0] == "+" or (name[0] == "-" and int(name) == 0):
+        return 0, f"the index {_shown(name)} has a sign", last
+    if len(name) > 18:
+        return 0, f"the index {_shown(name)} is too large", last
+    index = int(name)
+    if index < 0:
+        return 0, f"the index {index} is negative", last
+    if index == 0 and not zero_based:
+        return 0, "the index is 0 but indices start at 1 (a file that starts at 0 is read with --zero-based)", last
+    if index == last:
+        return 0, f"the index {index} is repeated", last
+    if index < last:
+        return 0, f"the index {index} comes after {last}, but indices must ascend", last
+    offset = len(name) + 1
+    if not value:
+        return offset, f"the index {index} has no value", index
+    problem = _number_problem(value)
+    return offset, f"the value {_shown(value)} {problem}" if problem else None, index

@@ -1,0 +1,140 @@
+"""Data that needs no download: the papers' synthetic problems, shape-alikes of big sets, scikit-learn's bundled ones.
+
+A name may carry settings: `sphere:n=1000,n_test=500,d=5,seed=1`. Training and test rows come from separate streams, in
+chunks with a stream each, so that a longer set begins with the shorter one and nothing depends on memory.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx.data import splits
+from rfx.errors import UsageError
+
+_CHUNK_ROWS = 1024
+_NO_ROLE = 9  # the stream of what training and test rows share: weights, mixtures
+
+
+def _sphere(rng, shared, n, d):
+    """Sinha & Duchi 2016, "learning a kernel": the label says on which side of a sphere x lies."""
+    X = rng.standard_normal((n, d))
+    return X, np.where(np.linalg.norm(X, axis=1) >= math.sqrt(d), 1.0, -1.0)
+
+
+def _ripple(rng, shared, n, d):
+    """Dai et al. 2014, the synthetic problem of the appendix: a wave around the origin of the plane."""
+    X = rng.uniform(-5, 5, (n, d))
+    radius = np.linalg.norm(X, axis=1)
+    wave = np.cos(0.5 * np.pi * radius) * np.exp(-0.1 * np.pi * radius)
+    return X, wave + 0.1 * rng.standard_normal(n)
+
+
+def _linear_selection(rng, shared, n, d):
+    """Sinha & Duchi 2016, example 2: the first tenth of the inputs decide, the others hardly count."""
+    v = 0.05 * shared.standard_normal(d)
+    v[: max(1, d // 10)] = 1
+    X = rng.standard_normal((n, d))
+    return X, np.where(X @ v >= 0, 1.0, -1.0)
+
+
+def _covtype_sized(rng, shared, n, d):
+    """Ten numbers and two one-hot groups (4 and 40 inputs), classes from overlapping clusters: learnable, not real."""
+    centres = shared.standard_normal((64, 10)) * 2
+    areas, soils, classes = shared.integers(0, 4, 64), shared.integers(0, 40, 64), shared.permutation(64) % 2
+    cluster = rng.integers(0, 64, n)
+    X = np.zeros((n, d), np.float32)
+    X[:, :10] = centres[cluster] + rng.standard_normal((n, 10))
+    X[np.arange(n), 10 + areas[cluster]] = 1
+    X[np.arange(n), 14 + np.where(rng.random(n) < 0.7, soils[cluster], rng.integers(0, 40, n))] = 1
+    flipped = rng.random(n) < 0.04
+    return X, np.where(classes[cluster] ^ flipped, 2.0, 1.0)
+
+
+def _yearpred_sized(rng, shared, n, d):
+    """Ninety correlated inputs of a dozen hidden causes; a skewed, whole-numbered target from 1922 to 2011."""
+    mixing = shared.standard_normal((12, d)) / math.sqrt(12)
+    weights = shared.standard_normal((12, 2))
+    hidden = rng.standard_normal((n, 12))
+    X = (hidden @ mixing + 0.3 * rng.standard_normal((n, d))).astype(np.float32)
+    bend = np.sin(hidden @ weights[:, 0]) + 0.3 * (hidden @ weights[:, 1])
+    years = 2004 - 9 * np.exp(0.5 * (bend + 0.7 * rng.standard_normal(n)))
+    return X, np.clip(np.round(years), 1922, 2011)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    make: object
+    n: int
+    n_test: int
+    d: int
+    fixed_d: bool = False  # the problem is what it is only in this many dimensions
+    dtype: type = np.float64
+
+
+_PROBLEMS = {
+    "sphere": _Problem(_sphere, 10_000, 1_000, 10),
+    "linear-selection": _Problem(_linear_selection, 10_000, 1_000, 1_000),
+    "ripple": _Problem(_ripple, 10_000, 1_000, 2, True),
+    "covtype-sized": _Problem(_covtype_sized, 464_810, 116_202, 54, True, np.float32),
+    "yearpred-sized": _Problem(_yearpred_sized, 463_715, 51_630, 90, True, np.float32),
+}
+_BUNDLED = {"digits": "load_digits", "breast_cancer": "load_breast_cancer", "diabetes-sklearn": "load_diabetes"}
+
+
+def names() -> list[str]:
+    return [*_PROBLEMS, *_BUNDLED]
+
+
+def _settings(name: str, text: str) -> dict[str, int]:
+    problem = _PROBLEMS.get(name)
+    known = {"seed": 0}
+    if problem:
+        known |= {"n": 1, "n_test": 1} | ({} if problem.fixed_d else {"d": 1})
+    values = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, _, value = part.partition("=")
+        if key not in known:
+            raise UsageError(f"{name} has no setting {key!r}; it has {', '.join(sorted(known))}")
+        if not value.isascii() or not value.isdigit() or int(value) < known[key]:
+            raise UsageError(f"{name}: {key} must be a whole number from {known[key]} up, not {value!r}")
+        values[key] = int(value)
+    return values
+
+
+def generate(name, settings="", seed=0, n_train=None, n_test=None):
+    """Make (X_train, y_train, X_test, y_test) of a built-in set.
+
+    `settings` is the part of the name behind the colon; it goes before `seed`, `n_train` and `n_test`. X is dense, (n, d)
+    float64, float32 for the shape-alikes; y is float64 (n,). The bundled sets have a fixed, seeded 80/20 split, of which
+    `n_train` and `n_test` rows are drawn. UsageError for a setting that is unknown or out of range.
+    """
+    values = _settings(name, settings)
+    seed = values.get("seed", seed)
+    if name in _BUNDLED:
+        return _bundled(name, seed, n_train, n_test)
+    problem = _PROBLEMS[name]
+    d = values.get("d", problem.d)
+    sizes = values.get("n", n_train or problem.n), values.get("n_test", n_test or problem.n_test)
+    return *_rows(problem, sizes[0], d, seed, 0), *_rows(problem, sizes[1], d, seed, 1)
+
+
+def _rows(problem, n, d, seed, role):
+    X, y = np.empty((n, d), problem.dtype), np.empty(n)
+    for start in range(0, n, _CHUNK_ROWS):
+        stop = min(n, start + _CHUNK_ROWS)
+        rng, shared = splits.generator(seed, role, start // _CHUNK_ROWS), splits.generator(seed, _NO_ROLE)
+        # Always a whole chunk, so that its rows do not depend on where the set ends.
+        chunk, targets = problem.make(rng, shared, _CHUNK_ROWS, d)
+        X[start:stop], y[start:stop] = chunk[: stop - start], targets[: stop - start]
+    return X, y
+
+
+def _bundled(name, seed, n_train, n_test):
+    import sklearn.datasets
+
+    X, y = getattr(sklearn.datasets, _BUNDLED[name])(return_X_y=True)
+    train, test = splits.cut(len(y), None, None, 0)
+    train, test = train[splits.draw(len(train), n_train, seed, 0)], test[splits.draw(len(test), n_test, seed, 1)]
+    X, y = np.asarray(X, np.float64), np.asarray(y, np.float64)
+    return X[train], y[train], X[test], y[test]

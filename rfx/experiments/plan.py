@@ -16,7 +16,8 @@
     [quick]                         # the small form: what is kept of the above, then its own set and skip
     keep = {dataset = "cpu"}
 
-A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, and the dict options.
+A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, and the dict
+options, which holds what the method is given.
 """
 
 import itertools
@@ -27,11 +28,13 @@ from pathlib import Path
 
 from rfx.errors import UsageError
 from rfx.experiments import results
+from rfx.methods import METHODS
+from rfx.methods.options import OPTIONS
 
-FIELDS = ("dataset", "split", "test", "method", "seed", "threads", "label", "timeout")
+FIELDS = ("dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based")
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
 _QUICK = ("keep", "set", "skip")
-_TYPES = {"seed": int, "threads": int, "timeout": (int, float)}
+_TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool}
 
 
 @dataclass(frozen=True)
@@ -157,8 +160,11 @@ class _Reader:
         for number, table in enumerate(tables, start=1):
             runs += self.grid(defaults, self.section(table, f"[[run]] {number}"), f"[[run]] {number}")
         runs = self.adjust(runs, content, "")
+        small = self.quick(runs, content) if "quick" in content else None
         if quick:
-            runs = self.quick(runs, content)
+            if small is None:
+                self.fail("there is no [quick], so it has no small form")
+            runs = small
         unique = {results.key(run): run for run in reversed(runs)}
         runs = list(reversed(unique.values()))
         self.check_runs(runs)
@@ -166,8 +172,6 @@ class _Reader:
         return Plan(name, content.get("title", name), content.get("description", ""), content.get("table", ""), runs)
 
     def quick(self, runs, content):
-        if "quick" not in content:
-            self.fail("there is no [quick], so it has no small form")
         table = content["quick"]
         if not isinstance(table, dict):
             self.fail("quick must be a table: [quick]")
@@ -204,9 +208,9 @@ class _Reader:
 
     def check_value(self, name, value, where, option):
         kinds = (str, int, float, bool) if option else _TYPES.get(name, str)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and not option):
-            kind = "a number" if name in _TYPES and not option else "text" if not option else "text, a number or a truth value"
-            self.fail(f"{where} {name} = {value!r}: must be {kind}")
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in (kinds if option else [kinds])):
+            kind = {str: "text", int: "a whole number", bool: "true or false"}.get(kinds, "a number")
+            self.fail(f"{where} {name} = {value!r}: must be {'text, a number, true or false' if option else kind}")
 
     def grid(self, defaults, table, where) -> list[dict]:
         fields = {name: value for name, value in (defaults | table).items() if name != "options"}
@@ -255,22 +259,16 @@ class _Reader:
         return when
 
     def check_runs(self, runs):
+        # Names and ranges; whether a method has the option its own process finds out, with the imports that takes.
         if not runs:
             self.fail("every run is skipped, so nothing is left")
-        known = methods()
         for run in runs:
-            if run["method"] not in known:
-                self.fail(f"method = '{run['method']}' is not a method (known: {', '.join(known)})")
-
-
-def methods() -> list[str]:
-    """Names of the methods there are, without importing any."""
-    import pkgutil
-
-    import rfx.methods
-
-    return sorted(
-        module.name.replace("_", "-")
-        for module in pkgutil.iter_modules(rfx.methods.__path__)
-        if not module.name.startswith("_")
-    )
+            if run["method"] not in METHODS:
+                self.fail(f"method = '{run['method']}' is not a method (known: {', '.join(METHODS)})")
+            for name, value in run["options"].items():
+                if name not in OPTIONS:
+                    self.fail(f"options.{name} is not an option (known: {', '.join(OPTIONS)})")
+                try:
+                    OPTIONS[name].convert(value)
+                except UsageError as error:
+                    self.fail(f"options.{name}: {error}")

@@ -21,7 +21,8 @@ from rfx.experiments import results
 from rfx.experiments.plan import Plan, describe
 
 CHILD = (sys.executable, "-m", "rfx.experiments.child")
-_SCORE_COLUMNS = ("kernel", "solver", "lam", "n_features")
+# Options with a column of their own, and what that column may hold.
+_OPTION_COLUMNS = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}
 
 
 @dataclass
@@ -232,11 +233,16 @@ def failure(spec: dict, status: str, message: str, peak_mb: float | None = None)
 def _from_spec(spec) -> dict:
     options = spec["options"]
     row = {name: spec.get(name) for name in ("dataset", "split", "method", "seed", "threads")}
-    return row | {name: options.get(name) for name in _SCORE_COLUMNS}
+    return row | {name: options[name] for name in options if _has_column(name, options[name])}
+
+
+def _has_column(name, value) -> bool:
+    # lam = "validation" is a wish; the column takes the number that came of it.
+    return name in _OPTION_COLUMNS and isinstance(value, _OPTION_COLUMNS[name])
 
 
 def _params(spec) -> dict:
-    params = {name: value for name, value in spec["options"].items() if name not in _SCORE_COLUMNS}
+    params = {name: value for name, value in spec["options"].items() if not _has_column(name, value)}
     return params | {name: spec[name] for name in ("label", "test") if spec.get(name)}
 
 

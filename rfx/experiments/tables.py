@@ -38,13 +38,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Field:
-    """One printed quantity: its name in papers/*.csv, its heading, our number from a row, and how both are written."""
+    """One printed quantity: its name in papers/*.csv, its heading, our number from a row, and how ours is written."""
 
     name: str
     heading: str
     ours: Callable[[dict], float | None]
     write: Callable[[float], str]
-    write_paper: Callable[[float], str] | None = None
     scored: bool = False  # meaningless on generated data
 
 
@@ -147,17 +146,17 @@ class Comparison:
     def notes(self, used, rows, book, setting) -> list[str]:
         notes = ["Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not converge."]
         notes.append(f"Setting {setting}: {self.settings[setting]}")
-        gammas = {(row["kernel"], _gamma(row)): [] for row in used if _gamma(row) is not None}
+        gammas = {}
         for row in used:
-            if _gamma(row) is not None and row["dataset"] not in gammas[row["kernel"], _gamma(row)]:
-                gammas[row["kernel"], _gamma(row)].append(row["dataset"])
-        for (kernel, gamma), names in sorted(gammas.items(), key=str):
+            if row["kernel"] not in self.without_gamma and _gamma(row) is not None:
+                gammas.setdefault((row["kernel"], _gamma(row)), {})[row["dataset"]] = True
+        for (kernel, gamma), names in sorted(gammas.items()):
             notes.append(f"gamma of {kernel} = {gamma}: {', '.join(names)}")
         for method, reference in self.closest_to.items():
             if any(row["method"] == method for row in used):
                 notes.append(f"lambda of {method}: of those run, the one whose score is closest to {reference}'s.")
-        notes += self.sizes(used, book) + self.differs_here() + _failures(rows) + _machines(used)
-        return notes
+        notes += self.sizes(used, book) + [f"Differs from the paper: {text}" for text in self.differs]
+        return notes + _failures(rows) + _machines(used)
 
     def sizes(self, used, book) -> list[str]:
         """Where the number of random features is another than the paper's (printed as its rf's model size)."""
@@ -170,9 +169,6 @@ class Comparison:
             f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {', '.join(sorted(names))}"
             for (method, ours, paper), names in sorted(others.items())
         ]
-
-    def differs_here(self) -> list[str]:
-        return [f"Differs from the paper: {text}" for text in self.differs]
 
 
 def _closest(rows, reference) -> dict:
@@ -190,7 +186,7 @@ def _pair(cell, item) -> str:
     ours = DASH if cell["ours"] is None else item.write(cell["ours"]) + ("*" if cell["converged"] is False else "")
     if cell["paper"] is None:
         return ours if cell["ours"] is None else f"{ours} / {DASH}"
-    return f"{ours} / {(item.write_paper or item.write)(cell['paper'])}"
+    return f"{ours} / {cell['paper'].text}"
 
 
 def _size_title(data, picked, book) -> str:
@@ -205,8 +201,9 @@ def _size_title(data, picked, book) -> str:
 
 
 def _gamma(row):
-    value = row["params"].get("gamma_value", row["params"].get("gamma"))
-    return f"{value:.4g}" if isinstance(value, float) else value
+    """gamma as it was used, where "tuned" or "median" was asked for too."""
+    value = (row["params"].get("kernel_params") or {}).get("gamma", row["params"].get("gamma"))
+    return f"{value:.4g}" if isinstance(value, (int, float)) else value
 
 
 def _failures(rows) -> list[str]:

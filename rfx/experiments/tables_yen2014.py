@@ -8,7 +8,7 @@ from rfx.experiments.tables import Comparison, DataRow, Field, count, memory_gb,
 def _fields(metric, heading):
     return (
         Field("model_size", "model size", itemgetter("model_size"), count),
-        Field(metric, heading, itemgetter("score"), lambda value: f"{value:.4f}", lambda value: f"{value:.3f}", True),
+        Field(metric, heading, itemgetter("score"), lambda value: f"{value:.4f}", scored=True),
         Field("seconds_fit", "training, s", itemgetter("seconds_fit"), short),
         Field("seconds_predict", "prediction, s", itemgetter("seconds_predict"), short),
         Field("memory_gb", "memory, GB", memory_gb, short),

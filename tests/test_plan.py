@@ -1,0 +1,166 @@
+"""Plans: grids, settings, filters, the small form, refusals; and that every plan that comes with rfx is sound."""
+
+import json
+
+import pytest
+
+from rfx.errors import UsageError
+from rfx.experiments import plan, results
+
+GRID = """
+title = "a title"
+table = "yen2014-table1"
+[defaults]
+split = "yen2014"
+options.kernel = ["gaussian", "perceptron"]
+[[run]]
+dataset = ["cpu", "census"]
+method = "rf"
+label = ["paper", "tuned"]
+options.n_features = 100
+options.lam = [1, 10]
+[[set]]
+when = {label = "tuned", kernel = "gaussian"}
+options.gamma = "tuned"
+[[set]]
+when = {dataset = "census"}
+options.n_features = 50
+seed = 3
+[[skip]]
+when = {label = "tuned", kernel = "perceptron"}
+[quick]
+keep = {dataset = "census"}
+[[quick.set]]
+options.n_features = 5
+[[quick.skip]]
+when = {lam = [1, 7]}
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "p.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_grid_set_and_skip(write):
+    loaded = plan.load(write(GRID))
+    assert (loaded.name, loaded.title, loaded.table) == ("p", "a title", "yen2014-table1")
+    assert len(loaded.runs) == 2 * 2 * 2 * 2 - 4
+    first = loaded.runs[0]
+    assert first == {
+        "dataset": "cpu", "split": "yen2014", "method": "rf", "label": "paper", "seed": 0,
+        "options": {"kernel": "gaussian", "n_features": 100, "lam": 1},
+    }  # fmt: skip
+    for run in loaded.runs:
+        assert run["options"]["n_features"] == (50 if run["dataset"] == "census" else 100)
+        assert run["seed"] == (3 if run["dataset"] == "census" else 0)
+        assert ("gamma" in run["options"]) == (run["label"] == "tuned")
+        assert json.loads(json.dumps(run)) == run
+
+
+def test_quick_keeps_sets_and_skips(write):
+    small = plan.load(write(GRID), quick=True)
+    assert small.name == "p-quick"
+    assert {(run["dataset"], run["options"]["n_features"], run["options"]["lam"]) for run in small.runs} == {("census", 5, 10)}
+
+
+def test_only(write):
+    loaded = plan.load(write(GRID))
+    assert {run["dataset"] for run in loaded.only(["dataset=cpu"]).runs} == {"cpu"}
+    chosen = loaded.only(["lam=10.0", "kernel=gaussian", "label=paper,tuned"]).runs
+    assert {(run["options"]["lam"], run["options"]["kernel"]) for run in chosen} == {(10, "gaussian")}
+    assert len(loaded.only(["dataset=cpu", "dataset=census"]).runs) == len(loaded.runs)
+    assert len(loaded.only(["seed=3"]).runs) == len(loaded.runs) / 2
+    for filters, message in [
+        (["dataset=cpux"], r"no run of plan p has that \(there are: census, cpu\)"),
+        (["datset=cpu"], "no run of plan p has it .they have dataset, gamma"),
+        (["cpu"], "expected NAME=VALUE"),
+        (["label=tuned", "kernel=perceptron"], "no run of plan p meets all of them"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            loaded.only(filters)
+
+
+RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "there is no .*run"),
+        ("x = [", "is not a TOML file"),
+        ("colour = 1\n" + RUN, "the plan has the unknown key 'colour'"),
+        (RUN + "mehtod = 'x'", r"\[\[run\]\] 1 has the unknown key 'mehtod' .known: dataset"),
+        (RUN.replace('"rf"', '"rff"'), "method = 'rff' is not a method .known: .*rf"),
+        ('[[run]]\ndataset = "cpu"', r"\[\[run\]\] 1 has no method"),
+        (RUN + "seed = 'x'", "seed = 'x': must be a whole number"),
+        (RUN + "split = 3", "split = 3: must be text"),
+        (RUN + "timeout = true", "timeout = True: must be a number"),
+        (RUN + "options.lam = []", "lam is an empty list"),
+        (RUN + "options.lam = {a = 1}", "lam = .*must be text, a number, true or false"),
+        (RUN + "options.lam = -1", "options.lam: --lam is -1; it must be"),
+        (RUN + "options.lamda = 1", "options.lamda is not an option"),
+        (RUN + "options = 1", "options must be a table"),
+        (RUN + "[[set]]\nwhen = {coluor = 1}\nseed = 1", "set.*1 when has the unknown key 'coluor'"),
+        (RUN + "[[set]]\noptions.lam = [1, 2]", "lam is a list; only"),
+        (RUN + "[[skip]]\nseed = 1", "skip.*1 has the unknown key 'seed'"),
+        (RUN + "[[skip]]", "has no when"),
+        (RUN + "[[skip]]\nwhen = {dataset = 'cpu'}", "every run is skipped"),
+        (RUN + "[quick]\nonly = 1", "quick.* has the unknown key 'only'"),
+        ("run = 3", r"run must be an array of tables"),
+        ("title = 3\n" + RUN, "title must be text"),
+    ],
+)
+def test_refusals_name_the_file_and_the_key(write, text, message):
+    path = write(text)
+    with pytest.raises(UsageError, match=message) as refusal:
+        plan.load(path)
+    assert str(refusal.value).startswith(str(path)) and "\n" not in str(refusal.value).strip()
+
+
+def test_no_such_plan_and_no_small_form(write, tmp_path):
+    with pytest.raises(UsageError, match="neither a plan .*yen2014-table1.* nor a TOML file"):
+        plan.load(tmp_path / "none.toml")
+    with pytest.raises(UsageError, match="it has no small form"):
+        plan.load(write(RUN), quick=True)
+
+
+@pytest.mark.parametrize("name", plan.names())
+def test_plans_that_come_with_rfx(name):
+    from rfx.data import registry
+    from rfx.experiments import tables
+
+    loaded = plan.load(name)
+    assert loaded.title and loaded.table in tables.registry()
+    assert len({results.key(run) for run in loaded.runs}) == len(loaded.runs)
+    for run in loaded.runs:
+        dataset, _, parameters = run["dataset"].partition(":")
+        info = registry.get(dataset)
+        assert info.name == dataset and (info.builtin or not parameters)
+        assert run.get("split") is None or run["split"] in info.splits
+
+
+@pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2"])
+def test_small_forms_are_smaller(name):
+    small, whole = plan.load(name, quick=True), plan.load(name)
+    assert 0 < len(small.runs) < len(whole.runs) / 2
+    assert max(run["options"].get("n_features", 0) for run in small.runs) <= 1000
+
+
+def test_quick_as_part_of_the_name():
+    assert plan.load("yen2014-table1-quick") == plan.load("yen2014-table1", quick=True)
+
+
+def test_every_run_of_the_plans_has_a_place_in_its_table():
+    from rfx.experiments import tables_yen2014
+
+    for name, table in tables_yen2014.TABLES.items():
+        for run in plan.load(name).runs:
+            assert run["dataset"] in {data.name for data in table.data}
+            assert run["method"] in table.methods and run["options"]["kernel"] in table.kernels
+            assert run["label"] in table.settings

@@ -1,0 +1,210 @@
+"""The results file: columns, keys, appending under a lock, torn lines, other people's files."""
+
+import csv
+import json
+import multiprocessing
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rfx import env
+from rfx.errors import DataError, LockedError
+from rfx.experiments import results
+
+SPEC = {"dataset": "cpu", "split": "yen2014", "method": "rf", "options": {"kernel": "gaussian", "lam": 1}, "seed": 0}
+
+
+def row(**more):
+    return {"key": "k1", "status": "ok", "dataset": "cpu", "method": "rf", "score": 0.0375, "n_train": 6554,
+            "converged": True, "params": {"gamma": 0.5}} | more  # fmt: skip
+
+
+def test_columns_end_with_what_the_environment_describes():
+    described = list(env.describe())
+    assert list(results.COLUMNS[-len(described) :]) == described
+    assert results.COLUMNS[:5] == ("key", "created", "status", "message", "dataset")
+    assert len(set(results.COLUMNS)) == len(results.COLUMNS)
+
+
+def test_key_counts_what_decides_the_run_and_nothing_else():
+    same = [
+        SPEC | {"threads": 4, "timeout": 5, "model": "m.npz"},
+        SPEC | {"test": None},
+        SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
+        dict(reversed(SPEC.items())),
+    ]
+    assert {results.key(spec) for spec in same} == {results.key(SPEC)}
+    others = [
+        SPEC | {"seed": 1}, SPEC | {"split": None}, SPEC | {"label": "tuned"}, SPEC | {"method": "kernel"},
+        SPEC | {"options": {"kernel": "gaussian", "lam": 2}}, SPEC | {"options": {"kernel": "gaussian", "lam": 1, "tol": 1}},
+    ]  # fmt: skip
+    assert len({results.key(spec) for spec in [SPEC, *others]}) == len(others) + 1
+    assert re.fullmatch(r"[0-9a-f]{16}", results.key(SPEC))
+
+
+def test_key_of_a_file_follows_its_content(tmp_path):
+    data = tmp_path / "a.libsvm"
+    data.write_text("1 1:1\n")
+    before = results.key(SPEC | {"dataset": str(data)})
+    os.utime(data, (1, 1))
+    assert results.key(SPEC | {"dataset": str(data)}) == before
+    data.write_text("1 1:2\n")
+    assert results.key(SPEC | {"dataset": str(data)}) != before
+
+
+def test_append_and_read_round_trip(tmp_path):
+    path = tmp_path / "new" / "results.csv"
+    results.append(path, row())
+    results.append(path, row(key="k2", score=None, converged=False, message="two\nlines, \"quoted\"", lam=10))
+    first, second = results.read(path)
+    assert (first["score"], first["n_train"], first["converged"]) == (0.0375, 6554, True)
+    assert isinstance(first["n_train"], int) and first["params"] == {"gamma": 0.5} and first["message"] is None
+    assert second["message"] == 'two lines, "quoted"' and second["score"] is None and second["converged"] is False
+    assert isinstance(second["lam"], float) and second["params"] == {"gamma": 0.5}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", first["created"])
+    with path.open(newline="") as file:
+        assert next(csv.reader(file)) == list(results.COLUMNS)
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_numpy_values_are_written_as_plain_ones(tmp_path):
+    np = pytest.importorskip("numpy")
+    path = tmp_path / "r.csv"
+    results.append(path, row(score=np.float64(0.1), n_train=np.int64(7), converged=np.bool_(False),
+                             params={"gamma": np.float32(0.5)}))  # fmt: skip
+    (read,) = results.read(path)
+    assert (read["score"], read["n_train"], read["converged"], read["params"]) == (0.1, 7, False, {"gamma": 0.5})
+
+
+_numbers = st.none() | st.floats(allow_nan=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.text(max_size=40), _numbers, st.dictionaries(st.text(max_size=5), _numbers.filter(lambda v: v is not None))), max_size=4))
+def test_any_text_and_number_survives(tmp_path_factory, items):
+    path = tmp_path_factory.mktemp("r") / "r.csv"
+    for number, (text, score, params) in enumerate(items):
+        results.append(path, row(key=str(number), message=text, score=score, params=params))
+    if not items:
+        return
+    rows = results.read(path)
+    assert [item["score"] for item in rows] == [score for _, score, _ in items]
+    assert [item["params"] for item in rows] == [params for *_, params in items]
+    # what can't be in one line of UTF-8 is replaced; the rest is kept
+    plain = re.compile(r"[^ -~]")
+    kept = [plain.sub("", " ".join(text.replace("\0", " ").splitlines())) for text, *_ in items]
+    assert [plain.sub("", item["message"] or "").replace("?", "") for item in rows] == [text.replace("?", "") for text in kept]
+
+
+def test_later_row_of_a_key_wins(tmp_path):
+    path = tmp_path / "r.csv"
+    for key, score in [("a", 1.0), ("b", 2.0), ("a", 3.0)]:
+        results.append(path, row(key=key, score=score))
+    assert [(item["key"], item["score"]) for item in results.read(path)] == [("b", 2.0), ("a", 3.0)]
+
+
+def test_unknown_column_is_a_programming_error(tmp_path):
+    with pytest.raises(ValueError, match="no such column: colour"):
+        results.append(tmp_path / "r.csv", row(colour="red"))
+
+
+def test_a_file_torn_anywhere_keeps_every_finished_row(tmp_path):
+    """As a killed writer leaves it: cut at every third byte; read at once, then appended to, then read again."""
+    path = tmp_path / "r.csv"
+    for number in range(2):
+        results.append(path, row(key=f"k{number}", message='says "no", twice', git_revision="0123456789ab"))
+    whole = path.read_bytes()
+    ends = [place + 1 for place, byte in enumerate(whole) if byte == ord("\n")]
+    for cut in range(0, len(whole) + 1, 3):
+        finished = max(0, sum(end <= cut for end in ends) - 1)
+        path.write_bytes(whole[:cut])
+        keys = [item["key"] for item in results.read(path)]
+        assert keys[:finished] == [f"k{number}" for number in range(finished)]
+        results.append(path, row(key="new"))
+        rows = results.read(path)
+        assert [item["key"] for item in rows] == [*keys, "new"]
+        assert all(item["score"] == 0.0375 and item["params"] == {"gamma": 0.5} for item in rows)
+        if cut >= len(results._header()):
+            assert path.read_bytes().startswith(whole[:cut])
+        # other readers of CSV see as many records as there are lines
+        with path.open(newline="") as file:
+            assert len(list(csv.reader(file))) == path.read_bytes().count(b"\n")
+
+
+def test_an_editor_that_drops_the_last_line_end_loses_nothing(tmp_path):
+    path = tmp_path / "r.csv"
+    results.append(path, row(key="a"))
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    results.append(path, row(key="b"))
+    assert [item["key"] for item in results.read(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("content", ["a,b\n1,2\n", "\x00\x01\x02", "key,created\n", "1 1:0.5\n"])
+def test_another_file_is_refused_and_left_alone(tmp_path, content):
+    path = tmp_path / "other.csv"
+    path.write_text(content)
+    with pytest.raises(DataError, match="not a results file of this version of rfx"):
+        results.append(path, row())
+    with pytest.raises(DataError, match="other.csv is not a results file"):
+        results.read(path)
+    assert path.read_text() == content
+
+
+def test_a_wrong_field_is_named(tmp_path):
+    path = tmp_path / "r.csv"
+    results.append(path, row(key="a"))
+    path.write_text(path.read_text().replace("0.0375", "good"))
+    with pytest.raises(DataError, match="line 2: the column score holds 'good'"):
+        results.read(path)
+    path.write_text(results._header().decode() + "," * 90 + "\n")
+    with pytest.raises(DataError, match="line 2: 91 fields where"):
+        results.read(path)
+
+
+def test_missing_and_unwritable_files_are_one_sentence(tmp_path):
+    with pytest.raises(DataError, match="there is no such results file"):
+        results.read(tmp_path / "none.csv")
+    with pytest.raises(DataError, match="can't be written as a results file: Is a directory"):
+        results.append(tmp_path, row())
+    with pytest.raises(DataError, match="can't be read as a results file"):
+        results.read(tmp_path)
+
+
+def _append_many(path, name):
+    for number in range(25):
+        results.append(path, row(key=f"{name}-{number}", message="x" * 300))
+
+
+def test_several_writers_at_once(tmp_path):
+    path = tmp_path / "r.csv"
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_append_many, args=(path, name)) for name in "abcd"]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(results.read(path)) == 100
+    assert path.read_bytes().count(b"\n") == 101
+
+
+def test_exclusive_is_held_by_one_and_freed(tmp_path):
+    path = tmp_path / "r.csv"
+    with results.exclusive(path):
+        with pytest.raises(LockedError, match=f"in use by another rfx run .process {os.getpid()}."):
+            with results.exclusive(path):
+                pass
+        results.append(path, row())
+    with results.exclusive(path):
+        assert Path(f"{path}.lock").exists()
+
+
+def test_params_are_json_in_the_file(tmp_path):
+    path = tmp_path / "r.csv"
+    results.append(path, row(params={"b": 1, "a": [1.5, "x"]}))
+    with path.open(newline="") as file:
+        (record,) = csv.DictReader(file)
+    assert json.loads(record["params"]) == {"a": [1.5, "x"], "b": 1}

@@ -1,0 +1,281 @@
+"""The runner: one process and one row a run, resume, every way for a child to end, locks, kill -9."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rfx.errors import DataError, LockedError
+from rfx.experiments import child, results, runner
+from rfx.experiments.plan import Plan
+
+# A child that does what its data set is called; it obeys the protocol of rfx.experiments.child.
+STUB = """
+import json, os, signal, sys, time
+from rfx.experiments import child
+options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+child.die_with(int(options["--parent"]))
+spec = json.loads(sys.argv[1])
+print("....*....", flush=True)
+name = spec["dataset"].partition("-")[0]
+def execute(spec):
+    if name == "data":
+        from rfx.errors import DataError
+        raise DataError("census: no public copy; put census.train into the data folder")
+    if name == "bug":
+        raise KeyError("no such thing")
+    if name == "memory":
+        raise MemoryError("Unable to allocate 9 GiB")
+    if name == "interrupted":
+        raise KeyboardInterrupt
+    if name == "slow":
+        open(spec["options"]["features"], "w").write(str(os.getpid())) if "features" in spec["options"] else None
+        time.sleep(60)
+    if name == "short":
+        time.sleep(0.05)
+    return {"key": "child's own", "dataset": spec["dataset"], "method": spec["method"], "metric": "rmse", "score": 0.5,
+            "converged": name != "limit", "threads": spec.get("threads"), "params": {"gamma": 0.5}, "extra": 1}
+if name == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+if name == "crash":
+    print("Segmentation of something", flush=True)
+    sys.exit(7)
+if name == "torn":
+    os.write(int(options["--fd"]), b'{"status": "ok", "sco')
+    os._exit(0)
+row = child.outcome(spec, execute)
+os.write(int(options["--fd"]), json.dumps(row).encode())
+"""
+
+
+@pytest.fixture
+def stub(tmp_path):
+    path = tmp_path / "stub.py"
+    path.write_text(STUB)
+    return [sys.executable, str(path)]
+
+
+def spec(dataset, **options):
+    return {"dataset": dataset, "method": "rf", "label": "paper", "seed": 0, "options": {"kernel": "gaussian", "lam": 1} | options}
+
+
+def a_plan(*datasets):
+    return Plan("p", "a plan", "", "", [spec(name) for name in datasets])
+
+
+def only_row(path, stub, dataset, **options):
+    summary = runner.run(a_plan(dataset), path, command=stub, **options)
+    (row,) = results.read(path)
+    assert summary.rows == [row]
+    return summary, row
+
+
+def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
+    path, said = tmp_path / "r.csv", []
+    summary = runner.run(a_plan("a", "b", "c"), path, command=stub, report=said.append)
+    assert (summary.ran, summary.total, summary.exit_code) == (3, 3, 0)
+    rows = results.read(path)
+    assert [row["key"] for row in rows] == [results.key(spec(name)) for name in "abc"]
+    first = rows[0]
+    assert (first["score"], first["status"], first["kernel"], first["lam"]) == (0.5, "ok", "gaussian", 1.0)
+    assert first["params"] == {"gamma": 0.5, "label": "paper", "extra": 1}
+    assert said[0] == f"p: 3 runs, 0 have a row in {path}, 3 to do"
+    assert said[1] == "[1/3] a rf gaussian paper lam=1: rmse 0.5" and len(said) == 4
+    before = path.read_bytes()
+    again = runner.run(a_plan("a", "b", "c"), path, command=["/no/such/program"])
+    assert (again.ran, again.exit_code, path.read_bytes()) == (0, 0, before)
+
+
+def test_a_longer_plan_runs_what_is_missing(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    runner.run(a_plan("a"), path, command=stub)
+    summary = runner.run(a_plan("a", "b"), path, command=stub)
+    assert (summary.ran, summary.total, summary.count("ok")) == (1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "dataset, status, message",
+    [
+        ("data", "failed", "census: no public copy; put census.train into the data folder"),
+        ("bug", "failed", "KeyError: 'no such thing' (stub.py line "),
+        ("memory", "failed", "out of memory (Unable to allocate 9 GiB)"),
+        ("interrupted", "interrupted", "interrupted"),
+        ("killed", "failed", "killed by signal 9 (SIGKILL), as the kernel does when memory runs out; it printed last: ....*...."),
+        ("crash", "failed", "ended with code 7 and no row; it printed last: Segmentation of something"),
+        ("torn", "failed", "ended with code 0 and no row"),
+    ],
+)
+def test_a_child_that_fails_gives_a_row_with_its_reason(tmp_path, stub, dataset, status, message):
+    summary, row = only_row(tmp_path / "r.csv", stub, dataset)
+    assert row["status"] == status and message in row["message"]
+    assert (row["dataset"], row["method"], row["kernel"], row["params"]["label"]) == (dataset, "rf", "gaussian", "paper")
+    assert row["peak_rss_mb"] > 1 and row["python"] and row["score"] is None
+    assert summary.exit_code == 3
+
+
+def test_timeout(tmp_path, stub):
+    summary, row = only_row(tmp_path / "r.csv", stub, "slow", timeout=0.5)
+    assert (row["status"], row["message"], summary.exit_code) == ("timeout", "not done within 0.5 seconds", 3)
+
+
+def test_a_wish_for_lam_stays_out_of_its_column(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    runner.run(Plan("p", "", "", "", [spec("data", lam="validation")]), path, command=stub)
+    (row,) = results.read(path)
+    assert row["lam"] is None and row["params"]["lam"] == "validation"
+
+
+def test_not_converged_is_done_but_says_so(tmp_path, stub):
+    summary, row = only_row(tmp_path / "r.csv", stub, "limit")
+    assert (row["status"], row["converged"], summary.not_converged, summary.exit_code) == ("ok", False, 1, 3)
+
+
+def test_the_others_go_on(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    summary = runner.run(a_plan("a", "crash", "killed", "b"), path, command=stub)
+    assert [row["status"] for row in results.read(path)] == ["ok", "failed", "failed", "ok"]
+    assert (summary.count("failed"), summary.exit_code) == (2, 3)
+
+
+def test_what_is_run_again(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    work = a_plan("a", "crash", "data", "interrupted")
+    runner.run(work, path, command=stub)
+    rows = results.read(path)
+    assert [run["dataset"] for run in runner.missing(work, rows)] == ["data", "interrupted"]
+    assert [run["dataset"] for run in runner.missing(work, rows, retry_failed=True)] == ["crash", "data", "interrupted"]
+    assert runner.run(work, path, command=stub).exit_code == 3
+
+
+def test_jobs_share_the_cores(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    summary = runner.run(a_plan(*(f"short-{n}" for n in range(6))), path, jobs=3, command=stub)
+    assert summary.count("ok") == 6
+    assert all(1 <= row["threads"] <= os.cpu_count() for row in results.read(path))
+
+
+def test_another_runner_is_refused(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    with results.exclusive(path), pytest.raises(LockedError, match="in use by another rfx run"):
+        runner.run(a_plan("a"), path, command=stub)
+    assert not path.exists()
+
+
+def test_a_foreign_results_file_is_refused_before_anything_runs(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("a,b\n")
+    with pytest.raises(DataError, match="not a results file"):
+        runner.run(a_plan("a"), path, command=["/no/such/program"])
+
+
+def _start(tmp_path, stub, datasets, jobs=1, **options):
+    """A runner in a process of its own: it can be interrupted and killed."""
+    runs = [spec(name, **options) for name in datasets]
+    program = (
+        "import json, sys\n"
+        "from rfx.experiments import plan, runner\n"
+        "runs, path, jobs, command = json.loads(sys.argv[1])\n"
+        "try:\n"
+        "    runner.run(plan.Plan('p', '', '', '', runs), path, jobs, command=command,\n"
+        "               report=lambda text: print(text, flush=True))\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(130)\n"
+    )
+    words = json.dumps([runs, str(tmp_path / "r.csv"), jobs, stub])
+    return subprocess.Popen([sys.executable, "-c", program, words], stdout=subprocess.PIPE, text=True)
+
+
+def _wait_for(condition, what):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.01)
+
+
+def _alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _pid_in(path):
+    _wait_for(lambda: path.exists() and path.read_text(), "the child never started")
+    return int(path.read_text())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_child_and_writes_its_row(tmp_path, stub, number):
+    process = _start(tmp_path, stub, ["short", "slow", "never"], features=str(tmp_path / "pid"))
+    pid = _pid_in(tmp_path / "pid")
+    process.send_signal(number)
+    assert process.wait(20) == 130
+    assert not _alive(pid)
+    assert [(row["dataset"], row["status"]) for row in results.read(tmp_path / "r.csv")] == [("short", "ok"), ("slow", "interrupted")]
+
+
+def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
+    process = _start(tmp_path, stub, ["short", "slow"], features=str(tmp_path / "pid"))
+    pid = _pid_in(tmp_path / "pid")
+    process.kill()
+    process.wait()
+    _wait_for(lambda: not _alive(pid), "the child outlived the runner")
+    with results.exclusive(tmp_path / "r.csv"):
+        assert [row["dataset"] for row in results.read(tmp_path / "r.csv")] == ["short"]
+
+
+def test_kill_9_at_any_moment_loses_no_finished_row(tmp_path, stub):
+    """Kill the runner again and again; a row that it reported is in the file, whole, ever after; then it ends the plan."""
+    path, moments = tmp_path / "r.csv", random.Random(5)
+    datasets = [f"short-{number}" for number in range(12)]
+    reported = {}
+    for _ in range(8):
+        process = _start(tmp_path, stub, datasets, jobs=2)
+        time.sleep(moments.uniform(0.1, 1.2))
+        process.kill()
+        said = process.communicate()[0].splitlines()
+        rows = {row["dataset"]: row for row in results.read(path)} if path.exists() else {}
+        for line in said:
+            if line.startswith("["):
+                assert line.split("] ")[1].split()[0] in rows
+        for name, row in reported.items():
+            assert rows[name] == row
+        reported = rows
+    process = _start(tmp_path, stub, datasets, jobs=2)
+    process.communicate()
+    rows = results.read(path)
+    assert process.returncode == 0 and sorted(row["dataset"] for row in rows) == sorted(datasets)
+    assert {row["status"] for row in rows} == {"ok"}
+    lines = [line for line in path.read_text().splitlines() if line.count(",") >= len(results.COLUMNS) - 1]
+    assert len(lines) == len(datasets) + 1, "a finished run was made twice"
+
+
+def test_child_reports_errors_of_every_kind():
+    def fail(error):
+        def execute(spec):
+            raise error
+
+        return child.outcome({}, execute)
+
+    assert child.outcome({}, lambda spec: {"score": 1}) == {"status": "ok", "score": 1}
+    assert fail(DataError("no"))["params"] == {"error": "DataError"}
+    assert fail(KeyboardInterrupt())["status"] == "interrupted"
+
+    class BackendTimeout(DataError):
+        pass
+
+    assert fail(BackendTimeout("too long"))["status"] == "timeout"
+
+
+def test_child_by_hand_prints_a_row(tmp_path):
+    data = tmp_path / "bad.libsvm"
+    data.write_text("1 0:1\n")
+    words = [sys.executable, "-m", "rfx.experiments.child", json.dumps(spec(str(data)))]
+    row = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    assert row["status"] == "failed" and row["message"]

@@ -1,0 +1,204 @@
+"""Tables: which row fills which cell, the printed numbers beside it, marks, dashes, notes, and every format."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from rfx.errors import UsageError
+from rfx.experiments import results, tables
+from rfx.experiments.papers import printed
+from rfx.experiments.tables_render import FORMATS, render
+
+SIZES = {"cpu": (6554, 819, 21), "census16h": (18186, 2273, 16), "yearpred-sized": (463715, 51630, 90)}
+
+
+def row(dataset="cpu", method="rf", kernel="gaussian", **more):
+    n_train, n_test, n_inputs = SIZES.get(dataset, (10, 5, 2))
+    given = {
+        "key": f"{dataset}{method}{kernel}{more}", "status": "ok", "dataset": dataset, "method": method, "kernel": kernel,
+        "n_train": n_train, "n_test": n_test, "n_inputs": n_inputs, "lam": 1.0, "metric": "rmse", "score": 0.0371,
+        "n_features": None if method == "kernel" else 10000, "model_size": 10000, "seconds_fit": 12.34,
+        "seconds_predict": 0.041, "peak_rss_mb": 900.0, "converged": True, "threads": 2, "cpu": "A Processor", "rfx": "0.1",
+        "params": {"label": "paper", "gamma": "paper", "kernel_params": {"gamma": 0.5}},
+    }  # fmt: skip
+    return {name: None for name in results.COLUMNS} | {"params": {}} | given | more
+
+
+def build(*rows, name="yen2014-table1", setting=None):
+    return tables.build(name, list(rows), setting)
+
+
+def cell(table, field, dataset="cpu", kernel="gaussian", method="rf"):
+    (found,) = (
+        cell
+        for cell in table.cells
+        if (cell["dataset"], cell["kernel"], cell["method"], cell["field"]) == (dataset, kernel, method, field)
+    )
+    return found
+
+
+def line(table, dataset, kernel, heading):
+    section = next(section for section in table.sections if section.title.split(" ")[0].rstrip(":") == dataset)
+    kernels = [text[0] for text in section.lines]
+    start = kernels.index(kernel)
+    return next(text for text in section.lines[start:] if text[1] == heading)
+
+
+def test_printed_numbers():
+    book = printed("yen2014", "table1")
+    assert book["cpu", "gaussian", "sparse-rf", "model_size"] == 57
+    assert book["YearPredictionMSD", "perceptron", "rf", "memory_gb"].text == "76.7"
+    assert book["census", "laplacian", "kernel", "seconds_fit"].text == "3,268"
+    assert book["cpu", "perceptron", "sparse-rf", "memory_gb"].text == "0.090"
+    assert ("YearPredictionMSD", "gaussian", "kernel", "rmse") not in book
+    # three kernels, three methods, five numbers, three sizes a data set; YearPred has no exact kernel
+    assert len(book) == 3 * (3 * 3 * 5 + 3) - 3 * 5
+    assert len(printed("yen2014", "table2")) == 3 * (3 * 3 * 5 + 3)
+
+
+def test_every_cell_is_ours_beside_the_paper():
+    table = build(row())
+    assert line(table, "cpu", "gaussian", "model size") == ["gaussian", "model size", "- / 6,554", "10,000 / 10,000", "- / 57"]
+    assert line(table, "cpu", "gaussian", "RMSE")[3] == "0.0371 / 0.037"
+    assert line(table, "cpu", "gaussian", "training, s")[3] == "12.3 / 875"
+    assert line(table, "cpu", "gaussian", "prediction, s")[3] == "0.041 / 6"
+    assert line(table, "cpu", "gaussian", "memory, GB")[3] == "0.944 / 4.71"
+    assert line(table, "cpu", "gaussian", "lambda")[2:] == ["-", "1 / -", "-"]
+    assert (cell(table, "rmse")["ours"], cell(table, "rmse")["paper"], cell(table, "rmse")["setting"]) == (0.0371, 0.037, "paper")
+    assert cell(table, "rmse", "YearPredictionMSD")["paper"] == 0.103
+    assert line(table, "YearPredictionMSD", "gaussian", "RMSE")[2:] == ["-", "- / 0.103", "- / 0.104"]
+
+
+def test_sparse_rf_takes_the_lambda_whose_score_is_closest_to_rf():
+    rows = [row(score=0.037)] + [
+        row(method="sparse-rf", lam=lam, score=score, model_size=size)
+        for lam, score, size in [(1.0, 0.030, 900), (10.0, 0.0365, 61), (100.0, 0.05, 9)]
+    ]
+    assert cell(build(*rows), "lam", method="sparse-rf")["ours"] == 10
+    assert cell(build(*rows), "model_size", method="sparse-rf")["ours"] == 61
+    alone = build(*rows[1:])
+    assert cell(alone, "lam", method="sparse-rf")["ours"] == 1, "without rf the best score"
+    assert any("closest to rf" in note for note in build(*rows).notes)
+
+
+def test_best_score_is_the_highest_accuracy():
+    rows = [row("cod-rna", "sparse-rf", lam=lam, metric="accuracy", score=score) for lam, score in [(1.0, 0.96), (10.0, 0.95)]]
+    assert cell(build(*rows, name="yen2014-table2"), "lam", "cod-rna", method="sparse-rf")["ours"] == 1
+
+
+def test_settings_are_kept_apart_and_perceptron_serves_both():
+    tuned = {"label": "tuned", "gamma": "tuned", "kernel_params": {"gamma": 1.65}}
+    rows = [row(score=0.037), row(score=0.030, params=tuned), row(kernel="perceptron", score=0.026)]
+    assert cell(build(*rows), "rmse")["ours"] == 0.037
+    table = build(*rows, setting="tuned")
+    assert cell(table, "rmse")["ours"] == 0.030 and "setting: tuned" in table.title
+    assert cell(table, "rmse", kernel="perceptron")["ours"] == 0.026
+    assert "gamma of gaussian = 1.65: cpu" in table.notes
+    assert cell(build(rows[1]), "rmse")["ours"] == 0.030, "the setting that there is"
+    with pytest.raises(UsageError, match="--setting best: yen2014-table1 has paper, tuned"):
+        build(setting="best")
+
+
+def test_more_features_win_then_newer_rows():
+    rows = [row(n_features=10000, score=0.037), row(n_features=1000, score=0.05), row(n_features=10000, score=0.038)]
+    assert cell(build(*rows), "rmse")["ours"] == 0.038
+    assert "rf has D = 1,000 where the paper has 10,000: cpu" in build(rows[1]).notes
+
+
+def test_a_solver_that_did_not_converge_is_marked():
+    table = build(row(converged=False))
+    assert line(table, "cpu", "gaussian", "RMSE")[3] == "0.0371* / 0.037"
+    assert cell(table, "rmse")["converged"] is False
+    assert "*: the solver did not converge" in table.notes[0]
+
+
+def test_a_run_that_failed_leaves_a_dash_and_a_note():
+    table = build(row("census", "kernel", status="failed", message="census: no public copy", score=None))
+    assert line(table, "census", "gaussian", "RMSE")[2] == "- / 0.029"
+    assert "Not run: census, kernel (failed): census: no public copy" in table.notes
+
+
+def test_substitutes_and_generated_data_are_rows_of_their_own():
+    assert [section.title.split(" ")[0] for section in build().sections] == ["cpu", "census", "YearPredictionMSD"]
+    table = build(row("census16h"), row("yearpred-sized", n_features=5000, score=0.2))
+    titles = [section.title for section in table.sections]
+    assert titles[2].startswith("census16h: substitute for census, not comparable (N 18,186")
+    assert titles[4].startswith("yearpred-sized: generated data of the size of YearPredictionMSD, for time and memory only")
+    assert line(table, "census16h", "gaussian", "RMSE")[3] == "0.0371 / -"
+    assert line(table, "yearpred-sized", "gaussian", "RMSE")[3] == "-"
+    assert line(table, "yearpred-sized", "gaussian", "training, s")[3] == "12.3 / -"
+    assert line(table, "census", "gaussian", "RMSE")[3] == "- / 0.032"
+
+
+def test_sizes_that_differ_from_the_paper_are_said():
+    titles = [section.title for section in build(row(n_train=6000)).sections]
+    assert titles[0] == "cpu (N 6,000, test 819, d 21; paper: N 6,554, test 819, d 21)"
+    assert build(row()).sections[0].title == "cpu (N 6,554, test 819, d 21)"
+
+
+def test_notes_name_machine_and_settings():
+    notes = build(row()).notes
+    assert "Machine: A Processor, 2 threads; rfx 0.1" in notes
+    assert "gamma of gaussian = 0.5: cpu" in notes
+    assert any(note.startswith("Differs from the paper: ") for note in notes)
+
+
+def test_rows_of_no_data_set_of_the_table_are_left_out():
+    table = build(row("digits"), row("digits", status="failed", message="x"))
+    assert not any("digits" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2", "summary"])
+@pytest.mark.parametrize("rows", [[], [row(), row(method="sparse-rf", converged=False), row(status="failed", message="50% of a_b | c", score=None)]])
+def test_every_format_renders_every_table(form, name, rows):
+    text = render(build(*rows, name=name), form)
+    assert text.endswith("\n") and not text.endswith("\n\n")
+
+
+def test_text_columns_line_up():
+    lines = render(build(row()), "text").splitlines()
+    start = lines.index("cpu (N 6,554, test 819, d 21)")
+    heads = lines[start + 1]
+    assert heads.split() == ["kernel", "Kernel", "RF", "Sparse-RF"]
+    assert lines[start + 2].index("10,000 /") == heads.index("RF") and max(map(len, lines[start : start + 8])) < 80
+
+
+def test_csv_and_json_are_tidy():
+    table = build(row())
+    records = list(csv.DictReader(io.StringIO(render(table, "csv"))))
+    assert len(records) == 3 * 3 * 3 * 6
+    (found,) = (r for r in records if (r["dataset"], r["kernel"], r["method"], r["field"]) == ("cpu", "gaussian", "rf", "rmse"))
+    assert (found["ours"], found["paper"], found["converged"]) == ("0.0371", "0.037", "True")
+    content = json.loads(render(table, "json"))
+    assert content["table"] == "yen2014-table1" and content["cells"] == table.cells and content["notes"]
+
+
+def test_markdown_and_latex_escape():
+    failed = row(status="failed", message="50% of a_b | c", score=None)
+    assert r"50% of a_b \| c" in render(build(failed), "markdown")
+    latex = render(build(failed), "latex")
+    assert r"50\% of a\_b | c" in latex and latex.count("{tabular}") == 2
+    assert r"gaussian & model size & - / 6,554 & - / 10,000 & - / 57 \\" in render(build(), "latex")
+    assert r"& lambda & -- & -- & -- \\" in render(build(), "latex")
+
+
+def test_summary_lists_every_row():
+    rows = [row(), row(method="sparse-rf", converged=False, score=0.0321, lam=10.0), row("census", status="failed", message="no data", score=None)]
+    table = build(*rows, name="summary")
+    (section,) = table.sections
+    assert len(section.lines) == 3 and section.columns[:5] == ["data set", "method", "kernel", "setting", "D"]
+    assert section.lines[1][:8] == ["cpu", "sparse-rf", "gaussian", "paper", "10,000", "10", "0.0321*", "rmse"]
+    assert table.notes == ["census rf (failed): no data", "*: the solver did not converge"]
+    plain = build(row(params={}), name="summary").sections[0]
+    assert "setting" not in plain.columns and len(plain.lines[0]) == len(plain.columns)
+    assert len(build(*rows, row(params={"label": "tuned"}), name="summary", setting="tuned").cells) == 1
+    with pytest.raises(UsageError, match=r"no row has it \(there are: paper\)"):
+        build(*rows, name="summary", setting="tuned")
+
+
+def test_unknown_table_names_those_there_are():
+    with pytest.raises(UsageError, match="there is no table x .there are: .*summary.*yen2014-table1"):
+        build(name="x")

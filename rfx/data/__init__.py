@@ -11,6 +11,6 @@ __all__ = ["Split", "guess_task", "load"]
 def __getattr__(name):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module("rfx.data.load"), name)
+    value = getattr(importlib.import_module("rfx.data.loading"), name)
     globals()[name] = value
     return value

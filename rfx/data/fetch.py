@@ -40,6 +40,15 @@ def is_fetched(name: str) -> bool:
     return all(place(entry).exists() for entry in registry.get(name).files)
 
 
+def is_obtainable(name: str) -> bool:
+    """Whether `fetch` has somewhere to look for every file: a published URL, or a mirror folder that holds it."""
+    folder = _mirror_folder()
+    return all(
+        place(entry).exists() or entry.sources or (folder and _in_folder(folder, _candidates([entry.filename])))
+        for entry in registry.get(name).files
+    )
+
+
 def fetch(name, offline=False, progress=None, roles=None) -> dict[str, Path]:
     """Make sure that the files of a data set are in the data folder; returns {role: path}, {} for a built-in set.
 
@@ -140,19 +149,35 @@ def _source(info, entry, source, work, offline, progress):
     return path, source.url
 
 
+def _candidates(names):
+    return list(dict.fromkeys(name + suffix for name in names for suffix in ("", *_WRAPPED)))
+
+
+def _mirror_folder() -> Path | None:
+    """The folder that RFX_MIRROR names, None when it is not set or a web address."""
+    mirror = os.environ.get("RFX_MIRROR", "")
+    parts = urlsplit(mirror)
+    if not mirror or parts.scheme in ("http", "https"):
+        return None
+    folder = Path(unquote(parts.path)) if parts.scheme == "file" else Path(mirror).expanduser()
+    if not folder.is_dir():
+        raise DataError(f"RFX_MIRROR is {mirror}, which is neither a folder nor an http(s) address")
+    return folder
+
+
+def _in_folder(folder, candidates):
+    return next((folder / name for name in candidates if (folder / name).is_file()), None)
+
+
 def _from_mirror(names, work, offline, progress):
     """(path, origin) of the first of `names`, as it is or compressed, that RFX_MIRROR has; None when it has none."""
+    candidates = _candidates(names)
+    folder = _mirror_folder()
+    if folder:
+        path = _in_folder(folder, candidates)
+        return (path, str(path)) if path else None
     mirror = os.environ.get("RFX_MIRROR")
-    if not mirror:
-        return None
-    candidates = dict.fromkeys(name + suffix for name in names for suffix in ("", *_WRAPPED))
-    parts = urlsplit(mirror)
-    if parts.scheme not in ("http", "https"):
-        folder = Path(unquote(parts.path)) if parts.scheme == "file" else Path(mirror)
-        if not folder.is_dir():
-            raise DataError(f"RFX_MIRROR is {mirror}, which is neither a folder nor an http(s) URL")
-        return next(((folder / name, str(folder / name)) for name in candidates if (folder / name).is_file()), None)
-    if offline:
+    if not mirror or offline:
         return None
     for name in candidates:
         url, path = f"{mirror.rstrip('/')}/{name}", work / "mirrored"

@@ -16,6 +16,11 @@ _CHUNK_ROWS = 1024
 _NO_ROLE = 9  # the stream of what training and test rows share: weights, mixtures
 
 
+def _product(A, B):
+    """A @ B without BLAS, whose sums depend on its version and threads: data must be the same everywhere."""
+    return np.einsum("ik,kj->ij", A, B, optimize=False)
+
+
 def _sphere(rng, shared, n, d):
     """Sinha & Duchi 2016, "learning a kernel": the label says on which side of a sphere x lies."""
     X = rng.standard_normal((n, d))
@@ -35,7 +40,7 @@ def _linear_selection(rng, shared, n, d):
     v = 0.05 * shared.standard_normal(d)
     v[: max(1, d // 10)] = 1
     X = rng.standard_normal((n, d))
-    return X, np.where(X @ v >= 0, 1.0, -1.0)
+    return X, np.where(_product(X, v[:, None])[:, 0] >= 0, 1.0, -1.0)
 
 
 def _covtype_sized(rng, shared, n, d):
@@ -56,9 +61,10 @@ def _yearpred_sized(rng, shared, n, d):
     mixing = shared.standard_normal((12, d)) / math.sqrt(12)
     weights = shared.standard_normal((12, 2))
     hidden = rng.standard_normal((n, 12))
-    X = (hidden @ mixing + 0.3 * rng.standard_normal((n, d))).astype(np.float32)
-    bend = np.sin(hidden @ weights[:, 0]) + 0.3 * (hidden @ weights[:, 1])
-    years = 2004 - 9 * np.exp(0.5 * (bend + 0.7 * rng.standard_normal(n)))
+    X = (_product(hidden, mixing) + 0.3 * rng.standard_normal((n, d))).astype(np.float32)
+    first, second = _product(hidden, weights).T
+    bend = np.sin(first) + 0.3 * second
+    years = 2004 - 9 * np.exp(0.5 * (bend + 0.4 * rng.standard_normal(n)))
     return X, np.clip(np.round(years), 1922, 2011)
 
 

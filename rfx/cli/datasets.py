@@ -1,0 +1,50 @@
+"""`rfx datasets`: what data sets there are."""
+
+import json
+
+import click
+
+COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "stands_in_for")
+
+
+@click.command()
+@click.option("--paper", metavar="PAPER", help="Only those of one paper: yen2014, wu2016, sinha2016 or dai2014.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with titles, notes and how to obtain what has no URL.")
+def command(paper, as_json):
+    """List the data sets with their sizes, the papers that use them and where they are.
+
+    A status is `built in`, `fetched`, `not fetched` (rfx fetch gets it) or `by hand` (nobody serves the file: `rfx fetch
+    NAME` says how to obtain it). Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
+    """
+    from rfx.data import registry
+
+    infos = registry.for_paper(paper) if paper else [registry.get(name) for name in registry.names()]
+    rows = [_row(info) for info in infos]
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    table = [[name.replace("_", " ") for name in COLUMNS]] + [[_cell(row[name]) for name in COLUMNS] for row in rows]
+    widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
+    for line in table:
+        padded = (cell.rjust(width) if 2 <= i <= 4 else cell.ljust(width) for i, (cell, width) in enumerate(zip(line, widths)))
+        click.echo("  ".join(padded).rstrip())
+
+
+def _row(info):
+    from rfx.data.fetch import is_fetched, is_obtainable
+
+    if info.builtin:
+        status = "built in"
+    elif is_fetched(info.name):
+        status = "fetched"
+    else:
+        status = "not fetched" if is_obtainable(info.name) else "by hand"
+    row = {"name": info.name, "task": info.task, "n": info.n, "d": info.d, "classes": info.classes}
+    row |= {"papers": list(info.papers), "status": status, "stands_in_for": info.substitute_for}
+    return row | {"title": info.title, "aliases": list(info.aliases), "note": info.note, "obtain": info.obtain}
+
+
+def _cell(value):
+    if isinstance(value, int):
+        return f"{value:,}"
+    return " ".join(value) if isinstance(value, list) else value or ""

@@ -1,0 +1,54 @@
+"""`rfx fetch`: data sets into the data folder, checked."""
+
+import json
+import sys
+
+import click
+
+from rfx.errors import RfxError
+
+
+@click.command(epilog="Files go to $RFX_DATA, else rfx's cache. $RFX_MIRROR names a folder or URL to look in first.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="Every data set that can be had without work by hand.")
+@click.option("--paper", metavar="PAPER", help="The data sets of one paper: yen2014, wu2016, sinha2016 or dai2014.")
+@click.option("--offline", is_flag=True, help="Use no network: only a mirror folder, and what is there already.")
+@click.option("--json", "as_json", is_flag=True, help="Print the files as JSON.")
+def command(names, everything, paper, offline, as_json):
+    """Fetch data sets by name, all of them, or those of a paper.
+
+    Prints the place of each file. What is there already is not fetched again. Exits with 3 when some of several sets
+    can't be had, with the reasons on standard error.
+    """
+    from rfx.data import registry
+    from rfx.data.fetch import fetch, is_obtainable
+
+    if bool(names) + everything + bool(paper) != 1:
+        raise click.UsageError("give data set names, or --all, or --paper PAPER (`rfx datasets` lists them)")
+    if paper:
+        infos = registry.for_paper(paper)
+    else:
+        infos = [registry.get(name) for name in (registry.names() if everything else names)]
+    if everything:
+        infos = [info for info in infos if is_obtainable(info.name)]
+    files, failed = [], 0
+    for info in infos:
+        try:
+            found = fetch(info.name, offline=offline)
+        except RfxError as error:
+            if len(infos) == 1:
+                raise
+            failed += 1
+            click.echo(f"rfx: {error}", err=True)
+            continue
+        files += [{"dataset": info.name, "role": role, "path": str(path)} for role, path in found.items()]
+        if not found:
+            click.echo(f"{info.name} is built in: nothing to fetch", err=True)
+    if as_json:
+        click.echo(json.dumps(files, indent=1))
+    else:
+        for entry in files:
+            click.echo(f"{entry['dataset']}\t{entry['role']}\t{entry['path']}")
+    if failed:
+        click.echo(f"rfx: {failed} of {len(infos)} data sets could not be had", err=True)
+        sys.exit(3)

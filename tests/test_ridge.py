@@ -11,6 +11,14 @@ from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads only wait for each other on problems of this size; the tests that are about threads set them."""
+    env.set_threads(1)
+    yield
+    env.set_threads(None)
+
+
 def make(n_rows, n_columns, outputs=(), seed=0, decay=0.0, dtype=np.float32):
     rng = np.random.default_rng(seed)
     Z = rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))
@@ -87,7 +95,7 @@ def test_blocks_map_array_and_threads_agree(n_features):
             env.set_threads(count)
             solutions.append(solve_ridge(forms[0], y, 0.1, tol=1e-12))
     finally:
-        env.set_threads(None)
+        env.set_threads(1)
     for solution in solutions:
         assert solution.converged
         assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)

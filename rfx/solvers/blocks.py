@@ -13,6 +13,7 @@ from rfx import env, parallel
 
 DEFAULT_BLOCK_BYTES = 32 * 2**20
 _CAST_BYTES = 4 * 2**20
+_PARTS = 4
 
 
 def block_rows(n_columns: int, itemsize: int, target: int = DEFAULT_BLOCK_BYTES) -> int:
@@ -154,6 +155,28 @@ def adjoint(blocks, u) -> np.ndarray:
     return walk(blocks, None, lambda rows, f: u[rows])[1]
 
 
+def product(blocks, p, weights=None) -> np.ndarray:
+    """Z' diag(weights) Z p in float64, for p (D,) or (D, k) and weights (N,) or None for ones; what CG asks for."""
+    if weights is None:
+        weights = np.ones(blocks.shape[0])
+    if p.ndim > 1:
+        return walk(blocks, p, lambda rows, f: weights[rows, None] * f)[1]
+    p = np.ascontiguousarray(p, dtype=np.float64)
+    # as many sums whatever the number of threads, so that the result is the same
+    sums = np.zeros((_PARTS, blocks.shape[1]))
+    for rows, Z in blocks:
+        Z, part = np.ascontiguousarray(Z), weights[rows]
+        bounds = [len(Z) * k // _PARTS for k in range(_PARTS + 1)]
+
+        def add(start, stop, Z=Z, part=part, bounds=bounds):
+            for k in range(start, stop):
+                own = slice(bounds[k], bounds[k + 1])
+                _add_products(Z[own], p, part[own], sums[k])
+
+        parallel.for_ranges(add, _PARTS)
+    return sums.sum(axis=0)
+
+
 def _forward(Z, w, out):
     """out <- Z w, sums in float64."""
     if w.ndim == 1:
@@ -195,13 +218,48 @@ def _dot_rows(Z, w, out):
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add_rows(Z, chosen, u, g, start, stop):
-    """g_j <- g_j + sum_i u_i Z_ij for start <= j < stop over the rows in `chosen`, four rows at a time."""
+    """g_j <- g_j + sum_i u_i Z_ij for start <= j < stop over the rows in `chosen`.
+
+    Four rows at a time on so many columns that their part of g stays in the first cache.
+    """
     count = len(chosen)
-    for t in range(0, count - 3, 4):
-        a, b, c, d = chosen[t], chosen[t + 1], chosen[t + 2], chosen[t + 3]
-        for j in range(start, stop):
-            g[j] += u[a] * Z[a, j] + u[b] * Z[b, j] + u[c] * Z[c, j] + u[d] * Z[d, j]
-    for t in range(count - count % 4, count):
-        a = chosen[t]
-        for j in range(start, stop):
-            g[j] += u[a] * Z[a, j]
+    for low in range(start, stop, 2048):
+        high = min(low + 2048, stop)
+        part = g[low:high]
+        for t in range(0, count - 3, 4):
+            a, b, c, d = chosen[t], chosen[t + 1], chosen[t + 2], chosen[t + 3]
+            ua, ub, uc, ud = u[a], u[b], u[c], u[d]
+            za, zb, zc, zd = Z[a, low:high], Z[b, low:high], Z[c, low:high], Z[d, low:high]
+            for j in range(high - low):
+                part[j] += ua * za[j] + ub * zb[j] + uc * zc[j] + ud * zd[j]
+        for t in range(count - count % 4, count):
+            last, z = u[chosen[t]], Z[chosen[t], low:high]
+            for j in range(high - low):
+                part[j] += last * z[j]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _add_products(Z, p, weights, g):
+    """g <- g + Z' diag(weights) Z p, four rows at a time, each read from memory once."""
+    n_rows, n_columns = Z.shape
+    for i in range(0, n_rows - 3, 4):
+        za, zb, zc, zd = Z[i], Z[i + 1], Z[i + 2], Z[i + 3]
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for j in range(n_columns):
+            a += za[j] * p[j]
+            b += zb[j] * p[j]
+            c += zc[j] * p[j]
+            d += zd[j] * p[j]
+        a *= weights[i]
+        b *= weights[i + 1]
+        c *= weights[i + 2]
+        d *= weights[i + 3]
+        for j in range(n_columns):
+            g[j] += a * za[j] + b * zb[j] + c * zc[j] + d * zd[j]
+    for i in range(n_rows - n_rows % 4, n_rows):
+        z, a = Z[i], 0.0
+        for j in range(n_columns):
+            a += z[j] * p[j]
+        a *= weights[i]
+        for j in range(n_columns):
+            g[j] += a * z[j]

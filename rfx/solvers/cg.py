@@ -227,17 +227,52 @@ def _inner(A, B):
     return total
 
 
-def choose_factor(blocks, weights=None, max_memory_mb: float = 1024.0):
-    """The cheapest preconditioner of lam I + Z' diag(d) Z that takes less than `max_memory_mb`.
+def smaller_gram_mb(blocks) -> float:
+    """What the smaller of the two Gram matrices takes."""
+    return min(blocks.shape) ** 2 * blocks.dtype.itemsize / 2**20
+
+
+def choose_factor(blocks, max_memory_mb: float):
+    """A preconditioner of lam I + Z'Z for any lam that takes less than `max_memory_mb`.
 
     The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024 at most).
     """
     n_rows, n_columns = blocks.shape
+    if smaller_gram_mb(blocks) <= max_memory_mb:
+        return RowFactor(blocks) if n_rows < n_columns else ColumnFactor(blocks)
+    return NystromFactor(blocks, rank=_rank(n_columns, blocks.dtype, max_memory_mb))
+
+
+def sampled_factor(blocks, weights, lam, rows: int, max_memory_mb: float):
+    """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than `max_memory_mb`.
+
+    With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) / (1 - sqrt(d/m)))^2.
+    The rows' own Gram matrix is the smaller one as long as rows < D.
+    """
+    n_rows, n_columns = blocks.shape
     itemsize = blocks.dtype.itemsize
-    if min(n_rows, n_columns) ** 2 * itemsize / 2**20 <= max_memory_mb:
-        return RowFactor(blocks, weights) if n_rows < n_columns else ColumnFactor(blocks, weights)
-    # the test matrix, the sketch and the vectors
-    rank = int(max_memory_mb * 2**20 / (3 * n_columns * itemsize))
-    return NystromFactor(blocks, weights, rank=max(1, min(rank, 1024)))
+    available = max_memory_mb * 2**20 / itemsize
+    rows = min(rows, n_rows)
+    if n_columns <= rows and n_columns**2 <= available:
+        # a row costs as much as the D x D factorisation saves until there are several times D
+        part, weights = _draw(blocks, weights, max(rows, 8 * n_columns))
+        return ColumnFactor(part, weights).prepare(lam)
+    rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
+    if rows < min(n_rows, n_columns, 64):
+        return NystromFactor(blocks, weights, _rank(n_columns, blocks.dtype, max_memory_mb)).prepare(lam)
+    part, weights = _draw(blocks, weights, rows)
+    return RowFactor(part.materialize(), weights).prepare(lam)
 
 
+def _draw(blocks, weights, count):
+    """`count` rows without replacement, their weights raised so that the sum keeps its expectation."""
+    n_rows = blocks.shape[0]
+    if count >= n_rows:
+        return blocks, weights
+    chosen = np.sort(np.random.default_rng(0).permutation(n_rows)[:count])
+    return blocks.subset(chosen), weights[chosen] * (n_rows / count)
+
+
+def _rank(n_columns, dtype, max_memory_mb):
+    """Columns of which the test matrix, the sketch and the vectors can be kept."""
+    return max(1, min(1024, int(max_memory_mb * 2**20 / (3 * n_columns * dtype.itemsize))))

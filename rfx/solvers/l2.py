@@ -6,12 +6,20 @@ inequality, so that objective minus dual value -sum L*(u, y) - ||Z'u||^2 / (2 la
 certificate costs nothing.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import default_memory_mb, size_mb, walk
-from rfx.solvers.cg import check_problem, choose_factor, conjugate_gradients, late
+from rfx.solvers.blocks import ArrayBlocks, default_memory_mb, product, size_mb, walk
+from rfx.solvers.cg import check_problem, conjugate_gradients, late, sampled_factor
+
+# Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
+_SMALLEST_LEVEL = 1000
+_LEVEL_TOLERANCE = 1e-2
+# Conjugate gradient steps after which a new preconditioner is made, from more rows.
+_PATIENCE = 12
 
 
 def solve_l2(
@@ -30,18 +38,16 @@ def solve_l2(
     check_problem(blocks, y, lam)
     y = np.asarray(y, dtype=np.float64)
     limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    w = np.zeros(blocks.shape[1]) if coef0 is None else np.array(coef0, dtype=np.float64)
-    f, objective, g = _evaluate(blocks, y, lam, loss, w)
-    trace, n_iter, inner = [], 0, 0
-    while True:
-        gap = float(g @ g) / (2 * lam)
-        trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "cg": inner})
-        converged = gap <= tol * objective
-        if converged or n_iter >= max_iter or late(deadline):
-            return Solution(w, objective, gap, n_iter, converged, trace)
-        p, inner = _direction(blocks, y, lam, loss, f, g, tol * objective, limit, deadline)
-        w, f, objective, g = _search(blocks, y, lam, loss, w, f, objective, g, p)
-        n_iter += 1
+    newton = _Newton(loss, lam / len(y), limit, max_iter, deadline)
+    w = None if coef0 is None else np.array(coef0, dtype=np.float64)
+    if w is None:
+        order = np.random.default_rng(0).permutation(len(y))
+        w = np.zeros(blocks.shape[1])
+        for count in _levels(len(y)):
+            chosen = np.sort(order[:count])
+            w = newton.run(_keep(blocks.subset(chosen), limit / 2), y[chosen], w, _LEVEL_TOLERANCE)[0]
+    w, objective, gap, converged = newton.run(blocks, y, w, tol)
+    return Solution(w, objective, gap, newton.n_iter, converged, newton.trace)
 
 
 def l2_certificate(blocks, y, coef, lam, loss) -> tuple[float, float]:
@@ -60,64 +66,125 @@ def l2_certificate(blocks, y, coef, lam, loss) -> tuple[float, float]:
     return objective, max(0.0, fenchel) + float(residual @ residual) / (2 * lam)
 
 
-def _evaluate(blocks, y, lam, loss, w):
-    """Predictions, objective and gradient at w, in one walk."""
-    f, g = walk(blocks, w, lambda rows, f: loss.derivative(f, y[rows]))
-    return f, 0.5 * lam * float(w @ w) + float(loss.value(f, y).sum()), g + lam * w
+class _Newton:
+    """Newton's method on nested sets of rows: what one call keeps from step to step and from set to set."""
+
+    def __init__(self, loss, mean_lam, limit, max_iter, deadline):
+        self.loss, self.mean_lam, self.limit = loss, mean_lam, limit
+        self.max_iter, self.deadline = max_iter, deadline
+        self.n_iter, self.trace = 0, []
+        self.factor, self.rows, self.steps, self.last = None, 0, 0, 0
+
+    def run(self, blocks, y, w, tol):
+        """From w to relative gap `tol` on these rows; lambda is that of all rows, in proportion.
+
+        Returns (w, objective, gap, converged).
+        """
+        problem = _Problem(blocks, y, self.mean_lam * len(y), self.loss)
+        point = problem.at(w)
+        self.rows = 0
+        while True:
+            gap = float(point.g @ point.g) / (2 * problem.lam)
+            entry = {"iteration": self.n_iter, "rows": len(y), "objective": point.objective, "gap": gap}
+            self.trace.append(entry | {"cg": self.steps, "sampled": self.rows})
+            self.steps = 0
+            converged = gap <= tol * point.objective
+            if converged or self.n_iter >= self.max_iter or late(self.deadline):
+                return point.w, point.objective, gap, converged
+            point = problem.search(point, self.direction(problem, point, tol))
+            self.n_iter += 1
+
+    def direction(self, problem, point, tol):
+        """Newton's direction, to a residual of a small part of the gradient (or of what the certificate allows)."""
+        weights = self.loss.second_derivative(point.f, problem.y)
+        chosen = np.flatnonzero(weights > 0)
+        if len(chosen) == 0:
+            return -point.g / problem.lam
+        part, weights = problem.blocks, weights[chosen]
+        if len(chosen) < len(problem.y):
+            part = _keep(part.subset(chosen), self.limit / 2)
+        kept = isinstance(part, ArrayBlocks)
+        if self.factor is None or self.last > _PATIENCE:
+            # as many rows as make the factor cost some ten products with the chosen rows
+            rows = int(np.sqrt(len(chosen) * (200.0 if kept else 1500.0)))
+            self.rows = max(1024, rows, 2 * self.rows if self.rows else 0)
+            self.factor = None
+            self.factor = sampled_factor(part, weights, problem.lam, self.rows, self.limit / 2)
+        squares = float(point.g @ point.g)
+        bound = max((0.05 if kept else 0.1) ** 2 * squares, problem.lam * tol * point.objective)
+        step, _, self.last = conjugate_gradients(
+            lambda p: problem.lam * p + product(part, p, weights),
+            -point.g,
+            self.factor,
+            lambda r: float(r @ r) <= bound,
+            200,
+            self.deadline,
+        )
+        self.steps = self.last
+        return step
 
 
-def _direction(blocks, y, lam, loss, f, g, allowed, limit, deadline):
-    """Newton's direction, to a residual of a tenth of the gradient (or of what the certificate allows)."""
-    weights = loss.second_derivative(f, y)
-    chosen = np.flatnonzero(weights > 0)
-    if len(chosen) == 0:
-        return -g / lam, 0
-    weights = weights[chosen]
-    part = blocks if len(chosen) == len(y) else blocks.subset(chosen)
-    if part is not blocks and size_mb(part) <= limit / 2:
-        part = part.materialize()
-    factor = choose_factor(part, weights, limit / 2).prepare(lam)
+@dataclass
+class _Point:
+    """w, its predictions f = Z w, the objective and the gradient there."""
 
-    def product(p):
-        return lam * p + walk(part, p, lambda rows, f: weights[rows] * f)[1]
-
-    bound = max(0.01 * float(g @ g), 0.5 * 2 * lam * allowed)
-    step, _, count = conjugate_gradients(product, -g, factor, lambda r: float(r @ r) <= bound, 200, deadline)
-    return step, count
+    w: np.ndarray
+    f: np.ndarray
+    objective: float
+    g: np.ndarray
 
 
-def _search(blocks, y, lam, loss, w, f, objective, g, p):
-    """The next point on the line w + t p: t = 1 where the objective is nearly stationary there, else the minimum."""
-    f1, objective1, g1 = _evaluate(blocks, y, lam, loss, w + p)
-    slope = float(g @ p)
-    if objective1 <= objective + 1e-4 * slope and abs(float(g1 @ p)) <= 0.5 * abs(slope):
-        return w + p, f1, objective1, g1
-    t = _line_minimum(y, lam, loss, w, f, p, f1 - f)
-    w, f = w + t * p, f + t * (f1 - f)
-    u = loss.derivative(f, y)
-    g = walk(blocks, None, lambda rows, _: u[rows])[1] + lam * w
-    return w, f, 0.5 * lam * float(w @ w) + float(loss.value(f, y).sum()), g
+class _Problem:
+    """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows."""
+
+    def __init__(self, blocks, y, lam, loss):
+        self.blocks, self.y, self.lam, self.loss = blocks, y, lam, loss
+
+    def at(self, w, f=None) -> _Point:
+        """The point w, in one walk over the rows; f where the predictions are known."""
+        f, g = walk(self.blocks, w if f is None else None, lambda rows, f: self.loss.derivative(f, self.y[rows]), f)
+        objective = 0.5 * self.lam * float(w @ w) + float(self.loss.value(f, self.y).sum())
+        return _Point(w, f, objective, g + self.lam * w)
+
+    def search(self, start: _Point, p) -> _Point:
+        """The next point on w + t p: t = 1 where the objective is nearly stationary along p there, else its minimum."""
+        end = self.at(start.w + p)
+        slope = float(start.g @ p)
+        if end.objective <= start.objective + 1e-4 * slope and abs(float(end.g @ p)) <= 0.5 * abs(slope):
+            return end
+        change = end.f - start.f
+        t = self._line_minimum(start, p, change)
+        return self.at(start.w + t * p, start.f + t * change)
+
+    def _line_minimum(self, start, p, change):
+        """The t >= 0 where the objective is least along w + t p: Newton in a bracket, bisection where it leaves."""
+        wp, pp = self.lam * float(start.w @ p), self.lam * float(p @ p)
+
+        def slope(t):
+            return wp + t * pp + float(self.loss.derivative(start.f + t * change, self.y) @ change)
+
+        low, high = 0.0, 1.0
+        while slope(high) < 0 and high < 2.0**40:
+            low, high = high, 2 * high
+        t = 0.5 * (low + high)
+        first = abs(slope(0.0))
+        for _ in range(100):
+            value = slope(t)
+            if abs(value) <= 1e-6 * first or high - low <= 1e-12 * high:
+                break
+            low, high = (t, high) if value < 0 else (low, t)
+            curvature = pp + float(self.loss.second_derivative(start.f + t * change, self.y) @ change**2)
+            t = t - value / curvature if curvature > 0 else low
+            if not low < t < high:
+                t = 0.5 * (low + high)
+        return t
 
 
-def _line_minimum(y, lam, loss, w, f, p, df):
-    """The t >= 0 where the convex objective along w + t p is least: Newton inside a bracket, bisection where it leaves."""
-    wp, pp = lam * float(w @ p), lam * float(p @ p)
+def _levels(n_rows):
+    """Sizes of the nested subsets on which the starting point is found; none where the whole is small."""
+    return [n_rows // part for part in (64, 16, 4) if n_rows // part >= _SMALLEST_LEVEL]
 
-    def slope(t):
-        return wp + t * pp + float(loss.derivative(f + t * df, y) @ df)
 
-    low, high = 0.0, 1.0
-    while slope(high) < 0 and high < 2.0**40:
-        low, high = high, 2 * high
-    t = 0.5 * (low + high)
-    first = abs(slope(0.0))
-    for _ in range(100):
-        value = slope(t)
-        if abs(value) <= 1e-6 * first or high - low <= 1e-12 * high:
-            break
-        low, high = (t, high) if value < 0 else (low, t)
-        curvature = pp + float(loss.second_derivative(f + t * df, y) @ df**2)
-        t = t - value / curvature if curvature > 0 else low
-        if not low < t < high:
-            t = 0.5 * (low + high)
-    return t
+def _keep(blocks, limit_mb):
+    """The blocks in memory where they fit."""
+    return blocks.materialize() if size_mb(blocks) <= limit_mb else blocks

@@ -9,7 +9,7 @@ twenty-five factorisations.
 import numpy as np
 
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import adjoint, default_memory_mb, walk
+from rfx.solvers.blocks import adjoint, default_memory_mb, product, walk
 from rfx.solvers.cg import RowFactor, check_problem, choose_factor, conjugate_gradients, late
 
 _RESTARTS = 20
@@ -46,9 +46,6 @@ def _solve(blocks, Y, lam, factor, target, tol, max_iter, deadline):
     W = adjoint(blocks, factor.dual(Y)) if target is None else factor(target)
     n_iter, trace = 0, []
 
-    def product(P):
-        return lam * P + walk(blocks, P, lambda rows, f: f)[1]
-
     for _ in range(_RESTARTS):
         F, G = walk(blocks, W, lambda rows, f: f - Y[rows])
         G += lam * W
@@ -61,7 +58,12 @@ def _solve(blocks, Y, lam, factor, target, tol, max_iter, deadline):
         # the objective falls by less than the gap, so that half of what is allowed now is enough then
         allowed = np.maximum(0.5 * tol * (objectives - gaps), 0.1 * tol * objectives) * 2 * lam
         step, _, steps = conjugate_gradients(
-            product, -G, factor, lambda R, allowed=allowed: np.all(_squares(R) <= allowed), max_iter - n_iter, deadline
+            lambda P: lam * P + product(blocks, P),
+            -G,
+            factor,
+            lambda R, allowed=allowed: np.all(_squares(R) <= allowed),
+            max_iter - n_iter,
+            deadline,
         )
         W = W + step
         n_iter += steps

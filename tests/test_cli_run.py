@@ -136,7 +136,7 @@ def test_real_runs_without_data_and_with(folder):
     done = rfx("run", "census.toml", env=environment)
     (row,) = results.read("results.csv")
     assert done.returncode == 3 and row["status"] == "failed" and "census" in row["message"]
-    assert row["params"]["error"] == "DataError", "so that it is run again when the data are there"
+    assert row["params"]["error"] == "NoData", "so that it is run again when the data are there"
     done = rfx("run", "p.toml", "--results", "real.csv", env=environment)
     assert done.returncode == 0, done.stderr
     rows = results.read("real.csv")

@@ -25,9 +25,14 @@ spec = json.loads(sys.argv[1])
 print("....*....", flush=True)
 name = spec["dataset"].partition("-")[0]
 def execute(spec):
-    if name == "data":
+    if name == "bad":
         from rfx.errors import DataError
-        raise DataError("census: no public copy; put census.train into the data folder")
+        raise DataError("bad.libsvm: line 3: no label")
+    if name == "data":
+        # as if it came from there
+        fetch = {"__name__": "rfx.data.fetch"}
+        exec("from rfx.errors import DataError\\ndef get(message): raise DataError(message)", fetch)
+        fetch["get"]("census: no public copy; put census.train into the data folder")
     if name == "bug":
         raise KeyError("no such thing")
     if name == "memory":
@@ -103,6 +108,7 @@ def test_a_longer_plan_runs_what_is_missing(tmp_path, stub):
     "dataset, status, message",
     [
         ("data", "failed", "census: no public copy; put census.train into the data folder"),
+        ("bad", "failed", "bad.libsvm: line 3: no label"),
         ("bug", "failed", "KeyError: 'no such thing' (stub.py line "),
         ("memory", "failed", "out of memory (Unable to allocate 9 GiB)"),
         ("interrupted", "interrupted", "interrupted"),
@@ -145,12 +151,23 @@ def test_the_others_go_on(tmp_path, stub):
 
 def test_what_is_run_again(tmp_path, stub):
     path = tmp_path / "r.csv"
-    work = a_plan("a", "crash", "data", "interrupted")
+    work = a_plan("a", "crash", "bad", "data", "interrupted")
     runner.run(work, path, command=stub)
     rows = results.read(path)
     assert [run["dataset"] for run in runner.missing(work, rows)] == ["data", "interrupted"]
-    assert [run["dataset"] for run in runner.missing(work, rows, retry_failed=True)] == ["crash", "data", "interrupted"]
+    assert [run["dataset"] for run in runner.missing(work, rows, retry_failed=True)] == ["crash", "bad", "data", "interrupted"]
     assert runner.run(work, path, command=stub).exit_code == 3
+
+
+def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
+    path = tmp_path / "r.csv"
+    work = Plan("p", "", "", "", [spec("data", lam=lam) for lam in (1, 2, 3)] + [spec("a")])
+    summary = runner.run(work, path, command=stub)
+    rows = results.read(path)
+    assert [row["status"] for row in rows] == ["failed"] * 3 + ["ok"] and summary.exit_code == 3
+    assert len({row["message"] for row in rows[:3]}) == 1 and [row["lam"] for row in rows[:3]] == [1, 2, 3]
+    assert [row["peak_rss_mb"] is None for row in rows[:3]] == [False, True, True], "no process for the second and third"
+    assert len(runner.missing(work, rows)) == 3
 
 
 def test_jobs_share_the_cores(tmp_path, stub):

@@ -19,7 +19,7 @@ def row(dataset="cpu", method="rf", kernel="gaussian", **more):
     given = {
         "key": f"{dataset}{method}{kernel}{more}", "status": "ok", "dataset": dataset, "method": method, "kernel": kernel,
         "n_train": n_train, "n_test": n_test, "n_inputs": n_inputs, "lam": 1.0, "metric": "rmse", "score": 0.0371,
-        "n_features": None if method == "kernel" else 10000, "model_size": 10000, "seconds_fit": 12.34,
+        "n_features": None if method == "kernel" else 10000, "model_size": 10000, "seconds_fit": 12.0, "seconds_features": 0.34,
         "seconds_predict": 0.041, "peak_rss_mb": 900.0, "converged": True, "threads": 2, "cpu": "A Processor", "rfx": "0.1",
         "params": {"label": "paper", "gamma": "paper", "kernel_params": {"gamma": 0.5}},
     }  # fmt: skip
@@ -50,7 +50,7 @@ def test_printed_numbers():
     book = printed("yen2014", "table1")
     assert book["cpu", "gaussian", "sparse-rf", "model_size"] == 57
     assert book["YearPredictionMSD", "perceptron", "rf", "memory_gb"].text == "76.7"
-    assert book["census", "laplacian", "kernel", "seconds_fit"].text == "3,268"
+    assert book["census", "laplacian", "kernel", "seconds_train"].text == "3,268"
     assert book["cpu", "perceptron", "sparse-rf", "memory_gb"].text == "0.090"
     assert ("YearPredictionMSD", "gaussian", "kernel", "rmse") not in book
     # three kernels, three methods, five numbers, three sizes a data set; YearPred has no exact kernel
@@ -117,7 +117,7 @@ def test_a_solver_that_did_not_converge_is_marked():
 def test_a_run_that_failed_leaves_a_dash_and_a_note():
     table = build(row("census", "kernel", status="failed", message="census: no public copy", score=None))
     assert line(table, "census", "gaussian", "RMSE")[2] == "- / 0.029"
-    assert "Not run: census, kernel (failed): census: no public copy" in table.notes
+    assert "No result: census, kernel (failed, runs: 1): census: no public copy" in table.notes
 
 
 def test_substitutes_and_generated_data_are_rows_of_their_own():

@@ -14,6 +14,7 @@ import traceback
 from rfx.errors import RfxError
 
 PR_SET_PDEATHSIG = 1
+NO_DATA = "NoData"  # params.error of a run whose data could not be had: worth trying again, unlike other failures
 
 
 def die_with(parent: int) -> None:
@@ -42,7 +43,8 @@ def outcome(spec: dict, execute=None) -> dict:
         return {"status": "interrupted", "message": "interrupted"}
     except RfxError as error:
         status = "timeout" if "Timeout" in type(error).__name__ else "failed"
-        return {"status": status, "message": str(error), "params": {"error": type(error).__name__}}
+        kind = NO_DATA if _is_from("rfx.data.fetch", error) else type(error).__name__
+        return {"status": status, "message": str(error), "params": {"error": kind}}
     except MemoryError as error:
         message = f"out of memory ({error}); fewer n_features or a smaller max_memory needs less"
         return {"status": "failed", "message": message, "params": {"error": "MemoryError"}}
@@ -55,6 +57,11 @@ def outcome(spec: dict, execute=None) -> dict:
             "message": f"{type(error).__name__}: {error} ({place})",
             "params": {"error": type(error).__name__},
         }
+
+
+def _is_from(module, error) -> bool:
+    """Was `error` raised in that module, or in something that it called?"""
+    return any(frame.f_globals.get("__name__") == module for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _plain(value):

@@ -233,6 +233,13 @@ def _value(name, text):
     return text
 
 
+def seconds_train(row: dict) -> float | None:
+    """Training time as the papers count it: features and fit together."""
+    if row.get("seconds_fit") is None:
+        return None
+    return row["seconds_fit"] + (row.get("seconds_features") or 0.0)
+
+
 @contextmanager
 def exclusive(path):
     """Hold the lock of the results file `path` (the file `PATH.lock`) while a plan runs.

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from rfx import env
 from rfx.experiments import results
+from rfx.experiments.child import NO_DATA
 from rfx.experiments.plan import Plan, describe
 
 CHILD = (sys.executable, "-m", "rfx.experiments.child")
@@ -63,7 +64,7 @@ def missing(plan: Plan, rows: list[dict], retry_failed: bool = False) -> list[di
     """
     settled = set()
     for row in rows:
-        again = row["status"] == "interrupted" or row["params"].get("error") == "DataError" or retry_failed
+        again = row["status"] == "interrupted" or row["params"].get("error") == NO_DATA or retry_failed
         if row["status"] == "ok" or not again:
             settled.add(row["key"])
     return [run for run in plan.runs if results.key(run) not in settled]
@@ -109,6 +110,7 @@ class _Pool:
     def __init__(self, path, jobs, timeout, report, command):
         self.path, self.jobs, self.timeout, self.report, self.command = path, jobs, timeout, report, list(command)
         self.children = []
+        self.without = {}  # data set that can't be had -> why; asked for once a call, for a download is tried for long
         self.done = self.total = 0
 
     def work(self, todo):
@@ -118,6 +120,11 @@ class _Pool:
             while todo or self.children:
                 while todo and len(self.children) < self.jobs:
                     spec = todo.pop(0)
+                    if spec["dataset"] in self.without:
+                        row = failure(spec, "failed", self.without[spec["dataset"]])
+                        row["params"]["error"] = NO_DATA
+                        self.write(spec, row)
+                        continue
                     self.children.append(_Child(spec, self.command, self.jobs, self.timeout))
                 finished = [child for child in self.children if child.finished()]
                 for child in finished:
@@ -140,6 +147,8 @@ class _Pool:
 
     def write(self, spec, row):
         results.append(self.path, row)
+        if row["params"].get("error") == NO_DATA:
+            self.without[spec["dataset"]] = row["message"]
         self.done += 1
         self.report(f"[{self.done}/{self.total}] {describe(spec)}: {_in_words(row)}")
 
@@ -254,8 +263,8 @@ def _in_words(row) -> str:
         words.append(f"{row.get('metric') or 'score'} {row['score']:.4g}")
     if row.get("model_size") is not None:
         words.append(f"size {row['model_size']}")
-    if row.get("seconds_fit") is not None:
-        words.append(f"{row['seconds_fit']:.3g} s")
+    if results.seconds_train(row) is not None:
+        words.append(f"{results.seconds_train(row):.3g} s")
     if row.get("peak_rss_mb") is not None:
         words.append(f"{row['peak_rss_mb']:.0f} MB")
     if row.get("converged") is False:

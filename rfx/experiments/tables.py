@@ -211,10 +211,10 @@ def _failures(rows) -> list[str]:
     ways = {}
     for row in rows:
         if row["status"] != "ok":
-            ways.setdefault((row["dataset"], row["status"], row["message"]), set()).add(row["method"])
+            ways.setdefault((row["dataset"], row["status"], row["message"]), []).append(row["method"])
     return [
-        f"Not run: {dataset}, {', '.join(sorted(methods))} ({status}): {message}"
-        for (dataset, status, message), methods in ways.items()
+        f"No result: {dataset}, {', '.join(dict.fromkeys(runs))} ({status}, runs: {len(runs)}): {message}"
+        for (dataset, status, message), runs in ways.items()
     ]
 
 

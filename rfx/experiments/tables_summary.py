@@ -1,12 +1,13 @@
 """The table `summary`: every row of a results file, one line each."""
 
 from rfx.errors import UsageError
+from rfx.experiments.results import seconds_train
 from rfx.experiments.tables import DASH, Section, Table, count, short
 
 _COLUMNS = {
     "data set": ("dataset", str), "method": ("method", str), "kernel": ("kernel", str), "D": ("n_features", count),
     "lambda": ("lam", lambda value: f"{value:g}"), "score": ("score", lambda value: f"{value:.4f}"),
-    "metric": ("metric", str), "model size": ("model_size", count), "fit, s": ("seconds_fit", short),
+    "metric": ("metric", str), "model size": ("model_size", count), "train, s": ("seconds_train", short),
     "predict, s": ("seconds_predict", short), "memory, MB": ("peak_rss_mb", count),
 }  # fmt: skip
 
@@ -19,6 +20,7 @@ def summary(rows, setting=None) -> Table:
             raise UsageError(f"--setting {setting}: no row has it (there are: {', '.join(labels) or 'none'})")
         rows = [row for row in rows if row["params"].get("label") == setting]
     labelled = any(row["params"].get("label") for row in rows)
+    rows = [row | {"seconds_train": seconds_train(row)} for row in rows]
     lines, cells, notes = [], [], []
     for row in rows:
         line = [DASH if row[name] is None else write(row[name]) for name, write in _COLUMNS.values()]

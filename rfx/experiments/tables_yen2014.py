@@ -2,6 +2,7 @@
 
 from operator import itemgetter
 
+from rfx.experiments.results import seconds_train
 from rfx.experiments.tables import Comparison, DataRow, Field, count, memory_gb, short
 
 
@@ -9,7 +10,7 @@ def _fields(metric, heading):
     return (
         Field("model_size", "model size", itemgetter("model_size"), count),
         Field(metric, heading, itemgetter("score"), lambda value: f"{value:.4f}", scored=True),
-        Field("seconds_fit", "training, s", itemgetter("seconds_fit"), short),
+        Field("seconds_train", "training, s", seconds_train, short),
         Field("seconds_predict", "prediction, s", itemgetter("seconds_predict"), short),
         Field("memory_gb", "memory, GB", memory_gb, short),
         Field("lam", "lambda", itemgetter("lam"), lambda value: f"{value:g}"),

@@ -1,0 +1,95 @@
+"""Interior-point method for the quadratic with an l1 term, when its Hessian is too ill-conditioned for anything else."""
+
+import numpy as np
+from scipy import linalg
+
+# Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky factor.
+DEAD = 1e5
+
+
+def interior_point(H, q, x, lam, accept, max_iter=50):
+    """Approximate minimiser of lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0), where q is the gradient at x0 = x.
+
+    x = a - b with a, b >= 0 and slacks lam + g and lam - g for the gradient g of the smooth part: Mehrotra's
+    predictor-corrector method, where each iteration solves (H + diagonal) dx = rhs. H is (k, k) and symmetric. After
+    each iteration `accept` is asked with a candidate, which has exact zeros where the barrier outweighs the
+    curvature, and its gradient; it may improve both in place, and ends the loop by returning True.
+
+    Returns (x, gradient at x, number of Cholesky factors).
+    """
+    k = len(x)
+    constant = q - H @ x
+    shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3 * lam / max(np.diag(H).max(), 1e-300))
+    a, b = np.maximum(x, 0.0) + shift, np.maximum(-x, 0.0) + shift
+    slack = np.clip(q, -0.9 * lam, 0.9 * lam)
+    za, zb = lam + slack, lam - slack
+    curvature = np.diag(H)
+    smallest = 1e-12 * lam * max(np.abs(x).max(initial=0.0), 1e-300)
+    for turn in range(max_iter + 1):
+        g = H @ (a - b) + constant
+        residual_a, residual_b = lam + g - za, lam - g - zb
+        mu = (a @ za + b @ zb) / (2 * k)
+        if turn:
+            candidate = a - b
+            candidate[np.maximum(a / za, b / zb) * curvature < 1.0] = 0.0
+            gradient = H @ candidate + constant
+            if accept(candidate, gradient) or mu <= smallest:
+                break
+        theta_a, theta_b = a / za, b / zb
+        theta = theta_a + theta_b
+        solve = _factor(H, theta, curvature)
+
+        def direction(ca, cb):
+            e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
+            dx = solve(e)
+            dg = (e - dx) / theta
+            dza, dzb = dg + residual_a, residual_b - dg
+            return ca / za - theta_a * dza, cb / zb - theta_b * dzb, dza, dzb
+
+        da, db, dza, dzb = direction(-a * za, -b * zb)
+        t = _longest(((a, da), (b, db), (za, dza), (zb, dzb)))
+        predicted = ((a + t * da) @ (za + t * dza) + (b + t * db) @ (zb + t * dzb)) / (2 * k)
+        centre = mu * (predicted / mu) ** 3
+        da, db, dza, dzb = direction(centre - a * za - da * dza, centre - b * zb - db * dzb)
+        t = min(1.0, 0.995 * _longest(((a, da), (b, db), (za, dza), (zb, dzb))))
+        a, b, za, zb = a + t * da, b + t * db, za + t * dza, zb + t * dzb
+    return candidate, gradient, turn
+
+
+def _factor(H, theta, curvature):
+    """Function that solves (H + diag(1/theta)) dx = e / theta."""
+    alive = np.flatnonzero(theta * curvature * DEAD > 1.0)
+    everything = len(alive) == len(theta)
+    matrix = H.copy() if everything else H[np.ix_(alive, alive)]
+    diagonal = np.arange(len(alive))
+    matrix[diagonal, diagonal] += 1.0 / theta[alive]
+    try:
+        # The transpose is the same matrix in the order that LAPACK can overwrite.
+        factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        matrix = H[np.ix_(alive, alive)]
+        matrix[diagonal, diagonal] += 1.0 / theta[alive] + 1e-6 * curvature[alive].max()
+        factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(e):
+        if everything:
+            return linalg.cho_solve(factor, e / theta, check_finite=False)
+        dx = e.copy()
+        dx[alive] = 0.0
+        dx[alive] = linalg.cho_solve(factor, e[alive] / theta[alive] - (H @ dx)[alive], check_finite=False)
+        dead = np.ones(len(e), bool)
+        dead[alive] = False
+        dx[dead] -= theta[dead] * (H @ dx)[dead]
+        return dx
+
+    return solve
+
+
+def _longest(pairs):
+    """Largest step t <= 1 that keeps every value >= 0."""
+    longest = 1.0
+    for value, change in pairs:
+        shrinking = change < 0
+        if shrinking.any():
+            longest = min(longest, float(np.min(-value[shrinking] / change[shrinking])))
+    return longest

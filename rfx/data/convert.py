@@ -1,7 +1,7 @@
 """LIBSVM text out of the other formats that data sets are published in.
 
 A converter takes the paths of a file's sources, in the order of `datasets.toml`, and a binary handle to write to. It may
-raise KeyError, ValueError or OSError for sources that are not what it expects.
+raise KeyError, ValueError, DataError or OSError for sources that are not what it expects.
 """
 
 import io
@@ -14,19 +14,31 @@ from rfx.data import archives, svmlight
 
 def _member(path, ending) -> bytes:
     """The content of the one file in a tar archive whose name ends so."""
-    with tarfile.open(path) as archive:
-        for member in archive:
-            if member.isfile() and member.name.endswith(ending):
-                return archive.extractfile(member).read()
-    raise KeyError(f"no {ending} in the archive")
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                if member.isfile() and member.name.endswith(ending):
+                    return archive.extractfile(member).read()
+    except tarfile.TarError as error:
+        raise ValueError(str(error).splitlines()[0]) from None
+    raise ValueError(f"no {ending} in the archive")
+
+
+def _matlab(file) -> dict:
+    """The variables of a MATLAB file, a path or a binary handle."""
+    import scipy.io
+
+    try:
+        return scipy.io.loadmat(file)
+    except Exception as error:  # whatever a damaged file makes of the parser's inside
+        raise ValueError(f"no MATLAB file: {error}") from None
 
 
 def _cpu(paths, handle, part):
     """Rahimi & Recht's cpu.mat: rows are columns there."""
-    import scipy.io
     import scipy.sparse
 
-    saved = scipy.io.loadmat(io.BytesIO(_member(paths[0], "cpu.mat")))
+    saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")))
     X = scipy.sparse.csr_matrix(saved[f"X{part}"].T, dtype=np.float64)
     svmlight.write_rows(handle, X.toarray(), np.asarray(saved[f"y{part}"], np.float64).ravel())
 
@@ -57,9 +69,7 @@ def buzz(paths, handle):
 
 def coulomb(paths, handle):
     """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; rows and columns are put in the order of their norms."""
-    import scipy.io
-
-    saved = scipy.io.loadmat(paths[0])
+    saved = _matlab(paths[0])
     matrices, energies = np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
     order = np.argsort(-np.linalg.norm(matrices, axis=2), axis=1, kind="stable")
     matrices = np.take_along_axis(np.take_along_axis(matrices, order[:, :, None], 1), order[:, None, :], 2)

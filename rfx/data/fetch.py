@@ -236,7 +236,7 @@ def _convert(entry, paths, plain):
     try:
         with open(plain, "wb") as handle:
             convert.CONVERTERS[entry.convert](paths, handle)
-    except (KeyError, ValueError, *archives.DAMAGE) as error:
+    except (KeyError, DataError, *archives.DAMAGE) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         origin = " and ".join(source.url for source in entry.sources)

@@ -12,13 +12,18 @@ def generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
+def _order(n: int, *key: int) -> np.ndarray:
+    """A random order of range(n): by the raw words of the generator, which no release of numpy may change."""
+    return np.argsort(generator(*key).bit_generator.random_raw(n), kind="stable")
+
+
 def draw(n: int, size: int | None, *key: int) -> np.ndarray:
     """`size` of n row numbers without replacement, ascending (all of them for None). UsageError when n is too small."""
     if size is None or size == n:
         return np.arange(n)
     if not 0 < size <= n:
         raise UsageError(f"can't draw {size:,} rows from {n:,}")
-    return np.sort(generator(*key).permutation(n)[:size])
+    return np.sort(_order(n, *key)[:size])
 
 
 def cut(n: int, n_train: int | None, n_test: int | None, *key: int) -> tuple[np.ndarray, np.ndarray]:
@@ -32,5 +37,5 @@ def cut(n: int, n_train: int | None, n_test: int | None, *key: int) -> tuple[np.
     n_test = n - n_train if n_test is None else n_test
     if n_train < 1 or n_test < 1 or n_train + n_test > n:
         raise UsageError(f"{n:,} rows can't be split into {n_train:,} for training and {n_test:,} for testing")
-    order = generator(*key).permutation(n)
+    order = _order(n, *key)
     return np.sort(order[:n_train]), np.sort(order[n_train : n_train + n_test])

@@ -16,7 +16,7 @@ from rfx.parallel import for_ranges
 _NEWLINE, _HASH, _COLON = 10, 35, 58
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_UNFINISHED = re.compile(rb"([0-9]+:?)?[+-]?[0-9]*\.?[0-9]*([eE][+-]?)?")
+_UNFINISHED = re.compile(r"[+-]?\.?|[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?", re.ASCII)  # the beginning of a number
 _TOKEN = re.compile(rb"[^ \t\r]+")
 
 
@@ -227,10 +227,17 @@ def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
             offset, message = 0, _label_problem(text, len(words) > 1)
         else:
             offset, message, last = _entry_problem(text, last, zero_based)
-        if message and cut_off and word.end() == len(line) and _UNFINISHED.fullmatch(word[0]):
+        if message and cut_off and word.end() == len(line) and _unfinished(text, position, offset):
             yield word.start() + 1, f"the file ends in the middle of {_shown(text)}; it was cut off, get it again"
         elif message:
             yield word.start() + 1 + offset, message
+
+
+def _unfinished(text, position, offset):
+    """Whether more bytes could have made a bad word good; `offset` is where its problem is."""
+    if position > 0 and offset == 0:
+        return text.isascii() and text.isdigit()
+    return _UNFINISHED.fullmatch(text[offset:]) is not None
 
 
 def _shown(text):

@@ -1,0 +1,135 @@
+"""Scaling: learnt on the training rows alone, the same for sparse and dense, kept in the model."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from rfx.data import scaling
+from rfx.data.scaling import Scaler, TargetScaler
+from rfx.errors import DataError, UsageError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(5, 3, (200, 6)) * (RNG.random((200, 6)) < 0.6)
+X[:, 4] = 7.1  # a constant column
+X[:, 5] = 0
+VARYING = [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_training_rows_fill_the_range(sparse):
+    data = scipy.sparse.csr_matrix(X) if sparse else X
+    for kind, low, high in (("minmax01", 0, 1), ("minmax11", -1, 1)):
+        scaled = Scaler.fit(data, kind).transform(data)
+        assert isinstance(scaled, np.ndarray) and scaled.dtype == np.float64
+        np.testing.assert_allclose(scaled[:, VARYING].min(axis=0), low, atol=1e-15)
+        np.testing.assert_allclose(scaled[:, VARYING].max(axis=0), high, atol=1e-15)
+        assert (scaled[:, 4:] == 0).all()
+    scaled = Scaler.fit(data, "standard").transform(data)
+    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-14)
+    np.testing.assert_allclose(scaled[:, VARYING].std(axis=0), 1)
+    assert (scaled[:, 4:] == 0).all()
+
+
+@pytest.mark.parametrize("kind", scaling.KINDS)
+def test_agrees_with_scikit_learn(kind):
+    from sklearn import preprocessing
+
+    ranges = {"minmax01": (0, 1), "minmax11": (-1, 1)}
+    train, test = X[:150, VARYING], X[150:, VARYING] * 3
+    if kind == "none":
+        expected = test
+    elif kind == "standard":
+        expected = preprocessing.StandardScaler().fit(train).transform(test)
+    else:
+        expected = preprocessing.MinMaxScaler(ranges[kind]).fit(train).transform(test)  # does not clip either
+    np.testing.assert_allclose(Scaler.fit(train, kind).transform(test), expected, atol=1e-13)
+
+
+def test_values_beyond_the_training_range_go_on_along_the_line():
+    scaler = Scaler.fit(np.array([[0.0], [10.0]]), "minmax01")
+    assert scaler.transform(np.array([[-5.0], [20.0]])).ravel().tolist() == [-0.5, 2.0]
+
+
+def test_constant_columns_are_zero_at_prediction_too():
+    for kind in ("minmax01", "minmax11", "standard"):
+        scaler = Scaler.fit(np.full((3, 1), 0.1), kind)
+        assert scaler.transform(np.array([[99.0]])) == 0
+    tiny = Scaler.fit(np.array([[0.0], [5e-324]]), "minmax01")
+    assert np.isfinite(tiny.transform(np.array([[1.0]]))).all()
+
+
+@pytest.mark.parametrize("kind", scaling.KINDS)
+def test_blocks_change_nothing(kind, monkeypatch):
+    whole = Scaler.fit(X, kind)
+    monkeypatch.setattr(scaling, "_VALUES_A_BLOCK", 40)
+    parts = Scaler.fit(scipy.sparse.csr_matrix(X), kind)
+    np.testing.assert_allclose(parts.shift, whole.shift, rtol=1e-14)
+    np.testing.assert_allclose(parts.scale, whole.scale, rtol=1e-13)
+    np.testing.assert_array_equal(np.asarray(parts.transform(X)), np.vstack([parts.transform(X[i : i + 1]) for i in range(200)]))
+
+
+def test_none_keeps_sparse_sparse_and_copies_nothing():
+    data = scipy.sparse.csr_matrix(X)
+    scaler = Scaler.fit(data, "none")
+    assert scaler.transform(data) is data and scaler.transform(X) is X
+    assert scaler.transform(data, np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", scaling.KINDS)
+def test_the_type_can_be_chosen(kind):
+    scaled = Scaler.fit(X, kind).transform(X, np.float32)
+    assert scaled.dtype == np.float32 and scaled.shape == X.shape
+    np.testing.assert_allclose(scaled, Scaler.fit(X, kind).transform(X), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", scaling.KINDS)
+def test_the_number_of_columns(kind):
+    scaler = Scaler.fit(X, kind)
+    narrow = scipy.sparse.csr_matrix(X[:, :4])
+    padded = scaler.transform(narrow)
+    padded = padded.toarray() if scipy.sparse.issparse(padded) else padded
+    np.testing.assert_array_equal(padded, np.asarray(scaler.transform(np.hstack([X[:, :4], np.zeros((200, 2))]))))
+    for wrong in (np.ones((2, 7)), scipy.sparse.csr_matrix(np.ones((2, 7))), np.ones((2, 5))):
+        with pytest.raises(DataError, match=f"the rows have {wrong.shape[1]} features, but the model was trained on 6"):
+            scaler.transform(wrong)
+
+
+@pytest.mark.parametrize("kind", scaling.KINDS)
+def test_saving_and_loading(kind):
+    scaler = Scaler.fit(X, kind)
+    saved = scaler.to_dict()
+    assert set(saved) == {"kind", "shift", "scale"} and saved["shift"].shape == (6,)
+    back = Scaler.from_dict(saved)
+    np.testing.assert_array_equal(np.asarray(back.transform(X)), np.asarray(scaler.transform(X)))
+
+
+def test_large_means_lose_no_digits():
+    data = 1e9 + RNG.standard_normal((5000, 1))
+    scaler = Scaler.fit(data, "standard")
+    np.testing.assert_allclose(1 / scaler.scale, data.std(), rtol=1e-6)
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="scaling 'minmax' is unknown; there are none, minmax01"):
+        Scaler.fit(X, "minmax")
+    with pytest.raises(UsageError, match="target scaling 'standard' is unknown; there are none, minmax01"):
+        TargetScaler.fit(X[:, 0], "standard")
+    with pytest.raises(UsageError, match="unknown"):
+        Scaler.from_dict({"kind": "x", "shift": [0], "scale": [1]})
+    with pytest.raises(DataError, match="no rows"):
+        Scaler.fit(X[:0], "standard")
+
+
+def test_targets():
+    y = np.array([1922.0, 2011, 1990])
+    scaler = TargetScaler.fit(y, "minmax01")
+    np.testing.assert_allclose(scaler.transform(y), [0, 1, 68 / 89])
+    np.testing.assert_allclose(scaler.inverse(scaler.transform(y)), y)
+    assert scaler.inverse(np.array([2.0])) == 2100  # not clipped
+    back = TargetScaler.from_dict(scaler.to_dict())
+    assert back == scaler
+    same = TargetScaler.fit(y)
+    np.testing.assert_array_equal(same.transform(y), y)
+    np.testing.assert_array_equal(same.inverse(y), y)
+    flat = TargetScaler.fit(np.array([3.0, 3.0]), "minmax01")
+    assert flat.transform(np.array([3.0])) == 0 and flat.inverse(np.array([0.0])) == 3

@@ -1,0 +1,204 @@
+"""Choices of rows, and loading by name, split, spec string and file."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from rfx.data import Split, fetch, guess_task, load, registry, splits, svmlight
+from rfx.errors import DataError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("RFX_MIRROR", raising=False)
+    (tmp_path / "data").mkdir()
+
+
+def put(tmp_path, name, rows, d, first=0, label=lambda i: 1 if i % 2 else -1):
+    """A file in the data folder whose first column numbers its rows, so that a test can follow them."""
+    X = np.ones((rows, d))
+    X[:, 0] = np.arange(first + 1, first + rows + 1)
+    path = tmp_path / "data" / name
+    svmlight.write(path, X, np.array([label(i) for i in range(rows)], float))
+    return path
+
+
+def numbers(X):
+    return (X.toarray() if scipy.sparse.issparse(X) else X)[:, 0].astype(int)
+
+
+def small(monkeypatch, name, **spec):
+    """The registry's entry with another `yen2014` split."""
+    info = registry.get(name)
+    monkeypatch.setitem(info.splits, "yen2014", registry.SplitSpec(**spec))
+    return info
+
+
+def test_draw():
+    rows = splits.draw(100, 30, 7)
+    assert len(set(rows)) == 30 and (np.diff(rows) > 0).all() and rows.max() < 100
+    np.testing.assert_array_equal(rows, splits.draw(100, 30, 7))
+    assert not np.array_equal(rows, splits.draw(100, 30, 8))
+    assert set(splits.draw(100, 20, 7)) < set(rows)
+    np.testing.assert_array_equal(splits.draw(5, None, 0), np.arange(5))
+    np.testing.assert_array_equal(splits.draw(5, 5, 0), np.arange(5))
+    for size in (0, 6):
+        with pytest.raises(UsageError, match="from 5"):
+            splits.draw(5, size, 0)
+
+
+PINNED = [293, 617, 652, 693, 707]
+
+
+def test_the_draw_is_the_same_on_every_machine():
+    assert splits.draw(1000, 5, 0).tolist() == PINNED
+
+
+@pytest.mark.parametrize(
+    "n_train, n_test, sizes", [(None, None, (80, 20)), (60, None, (60, 40)), (None, 5, (95, 5)), (10, 20, (10, 20))]
+)
+def test_cut(n_train, n_test, sizes):
+    train, test = splits.cut(100, n_train, n_test, 3)
+    assert (len(train), len(test)) == sizes
+    assert not set(train) & set(test) and (np.diff(train) > 0).all() and (np.diff(test) > 0).all()
+    assert set(train) | set(test) <= set(range(100))
+
+
+@pytest.mark.parametrize("n_train, n_test", [(100, None), (0, 50), (90, 11), (None, 100)])
+def test_a_cut_that_can_not_be(n_train, n_test):
+    with pytest.raises(UsageError, match="100 rows can't be split"):
+        splits.cut(100, n_train, n_test, 3)
+
+
+@pytest.mark.parametrize(
+    "y, task",
+    [([1, -1, 1], "binary"), ([0.5, 2.5], "binary"), ([1, 2, 3], "multiclass"), ([1, 2, 2.5], "regression"),
+     (range(100), "multiclass"), (range(101), "regression"), ([1], "multiclass")],
+)  # fmt: skip
+def test_guess_task(y, task):
+    assert guess_task(np.array(y, float)) == task
+
+
+def test_the_official_files_are_the_default_split(tmp_path):
+    put(tmp_path, "cod-rna", 30, 8)
+    put(tmp_path, "cod-rna.t", 20, 7, first=100)
+    data = load("cod_rna")
+    assert isinstance(data, Split) and (data.name, data.split, data.task) == ("cod-rna", "default", "binary")
+    assert data.X_train.shape == (30, 8) and data.X_test.shape == (20, 8)  # as wide as the entry says
+    assert numbers(data.X_test).tolist() == list(range(101, 121))
+    assert data.info is registry.get("cod-rna")
+
+
+def test_a_papers_split_draws_test_rows(tmp_path, monkeypatch):
+    put(tmp_path, "cod-rna", 30, 8)
+    put(tmp_path, "cod-rna.t", 20, 8, first=100)
+    small(monkeypatch, "cod-rna", train=("train",), test=("test",), n_train=30, n_test=6)
+    data = load("cod-rna", split="yen2014", seed=0)
+    again = load("cod-rna", split="yen2014", seed=5)
+    assert data.X_train.shape[0] == 30 and data.X_test.shape[0] == 6 == len(data.y_test)
+    assert set(numbers(data.X_test)) < set(range(101, 121))
+    np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))  # the paper's, whatever the seed
+
+
+def test_a_papers_split_pools_files_and_cuts_anew(tmp_path, monkeypatch):
+    put(tmp_path, "ijcnn1", 30, 22)
+    put(tmp_path, "ijcnn1.t", 20, 22, first=30)
+    small(monkeypatch, "ijcnn1", pool=("train", "test"), n_train=45, n_test=5)
+    data = load("ijcnn1", split="yen2014")
+    assert sorted([*numbers(data.X_train), *numbers(data.X_test)]) == list(range(1, 51))
+    assert data.X_train.shape == (45, 22) and data.y_test.shape == (5,)
+    # Labels stay with their rows: they alternate within each file.
+    rows = np.concatenate([numbers(data.X_train), numbers(data.X_test)]) - 1
+    labels = np.concatenate([data.y_train, data.y_test])
+    np.testing.assert_array_equal(labels, np.where(np.where(rows < 30, rows, rows - 30) % 2, 1, -1))
+
+
+def test_only_the_files_of_the_split_are_needed(tmp_path):
+    put(tmp_path, "ijcnn1.tr", 10, 22)
+    put(tmp_path, "ijcnn1.t", 6, 22)
+    with pytest.raises(UsageError, match="35,000 rows from 10"):
+        load("ijcnn1", split="wu2016", offline=True)
+    with pytest.raises(DataError, match="ijcnn1 is not there, and offline"):
+        load("ijcnn1", offline=True)
+
+
+def test_without_a_test_file_the_default_is_a_seeded_cut(tmp_path):
+    put(tmp_path, "australian", 50, 14)
+    data, again, other = load("australian"), load("australian"), load("australian", seed=1)
+    assert data.X_train.shape == (40, 14) and data.X_test.shape == (10, 14)
+    np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))
+    assert numbers(data.X_test).tolist() != numbers(other.X_test).tolist()
+    assert load("australian", split="80/20").X_test.shape == (10, 14)
+
+
+def test_labels_are_chosen_and_renamed(tmp_path):
+    put(tmp_path, "mnist", 50, 780, label=lambda i: i % 10)
+    put(tmp_path, "mnist.t", 20, 778, label=lambda i: i % 10)
+    data = load("mnist-8vs6", n_train=10, n_test=4)
+    assert data.y_train.tolist() == [-1, 1] * 5 and data.X_train.shape == (10, 780)
+    assert (numbers(data.X_train) % 10).tolist() == [7, 9] * 5
+
+
+def test_fewer_rows_on_request(tmp_path):
+    put(tmp_path, "cod-rna", 30, 8)
+    put(tmp_path, "cod-rna.t", 20, 8)
+    data, other = load("cod-rna", n_train=7, n_test=3), load("cod-rna", n_train=7, n_test=3, seed=1)
+    assert data.X_train.shape == (7, 8) and data.y_train.shape == (7,) and data.X_test.shape == (3, 8)
+    assert numbers(data.X_train).tolist() != numbers(other.X_train).tolist()
+    with pytest.raises(UsageError, match="can't draw 31 rows from 30"):
+        load("cod-rna", n_train=31)
+
+
+def test_a_file_is_not_split_unless_asked(tmp_path):
+    path = put(tmp_path, "mine.libsvm", 10, 3)
+    data = load(path)
+    assert (data.name, data.split, data.task) == ("mine.libsvm", "all", "binary")
+    assert data.X_train.shape == (10, 3) and data.X_test is None and data.y_test is None and data.info is None
+    assert load(str(path), split="80/20").X_test.shape == (2, 3)
+    with pytest.raises(UsageError, match="has no split 'yen2014'; it has 80/20"):
+        load(path, split="yen2014")
+    with pytest.raises(UsageError, match="no test rows to draw 3 from"):
+        load(path, n_test=3)
+
+
+def test_another_file_or_set_to_test_on(tmp_path):
+    path, narrow, wide = (put(tmp_path, name, 10, d) for name, d in (("train", 3), ("test", 2), ("wide", 5)))
+    data = load(path, test=narrow, n_test=4)
+    assert data.X_test.shape == (4, 3)
+    with pytest.raises(DataError, match="has feature 4 on line 1, but the model was trained on 3 features"):
+        load(path, test=wide)
+    assert load("sphere:n=20,d=3", test=path).X_test.shape == (10, 3)
+    assert load(path, test="sphere:n_test=7,d=3").X_test.shape == (7, 3)
+    put(tmp_path, "heart_scale", 20, 13)
+    with pytest.raises(DataError, match="heart_scale has 13 features, but the model was trained on 3"):
+        load(path, test="heart_scale")
+    zero = tmp_path / "zero"
+    zero.write_text("1 0:1\n")
+    assert load(zero, test=zero, zero_based=True).X_test.shape == (1, 1)
+
+
+def test_names_that_are_nothing():
+    with pytest.raises(UsageError, match="cod-rnn is no file, and there is no data set .* did you mean cod-rna"):
+        load("cod-rnn")
+    with pytest.raises(UsageError, match="no data set called '/no/such/file'"):
+        load("/no/such/file")
+    with pytest.raises(UsageError, match="no data set"):
+        load("sphere:n=20", test="/no/such/file")
+    with pytest.raises(UsageError, match="cpu has no split 'wu2016'; it has yen2014, 80/20"):
+        load("cpu", split="wu2016")
+    with pytest.raises(UsageError, match="takes no settings"):
+        load("cpu:n=3")
+
+
+def test_fetching_is_left_to_fetch(tmp_path, monkeypatch):
+    asked = []
+
+    def fake(name, offline=False, roles=None):
+        asked.append((name, offline, roles))
+        return {"train": put(tmp_path, "a", 10, 123), "test": put(tmp_path, "b", 5, 122)}
+
+    monkeypatch.setattr(fetch, "fetch", fake)
+    assert load("adult", offline=True).X_test.shape == (5, 123)
+    assert asked == [("a9a", True, ("train", "test"))]

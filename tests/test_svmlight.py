@@ -1,0 +1,459 @@
+"""The LIBSVM reader and writer: exact numbers, strict refusals, the binary copy, streaming."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from rfx.data import svmlight, svmtext, textcache
+from rfx.errors import DataError
+
+GOOD = "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment\n 0.5 1:.5 2:+3 10:0\n"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
+
+
+def put(tmp_path, content, name="data.libsvm", settled=True):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if settled:  # long enough ago for a cache to trust the time of change
+        os.utime(path, (time.time() - 3600, time.time() - 3600))
+    return path
+
+
+def parse(content, zero_based=False):
+    """Dense X and y of bytes, without a file."""
+    labels, indptr, indices, values, bad = svmtext.parse(content, zero_based)
+    assert bad < 0
+    shape = (len(labels), int(indices.max(initial=-1)) + 1)
+    return scipy.sparse.csr_matrix((values, indices, indptr), shape=shape), labels
+
+
+def is_bad(content, zero_based=False):
+    return svmtext.parse(content, zero_based)[-1] >= 0
+
+
+def written(X, y, **options):
+    handle = io.BytesIO()
+    svmlight.write(handle, X, y, **options)
+    return handle.getvalue()
+
+
+def test_reads_what_the_format_allows(tmp_path):
+    X, y = svmlight.read(put(tmp_path, GOOD))
+    assert y.tolist() == [1, -1, 0.5]
+    expected = np.zeros((3, 10))
+    expected[0, 0], expected[0, 2], expected[1, 1], expected[2, 0], expected[2, 1] = 0.5, -2e-3, 1, 0.5, 3
+    np.testing.assert_array_equal(X.toarray(), expected)
+    assert X.format == "csr" and X.dtype == np.float64 and y.dtype == np.float64
+    assert X.indices.dtype == X.indptr.dtype == np.int32
+    assert X.nnz == 6  # the explicit zero stays
+    assert X.has_canonical_format
+
+
+def test_last_line_without_a_newline_is_fine_when_complete(tmp_path):
+    X, y = svmlight.read(put(tmp_path, "1 1:2\n2 2:3"))
+    assert X.toarray().tolist() == [[2, 0], [0, 3]] and y.tolist() == [1, 2]
+
+
+def test_rows_without_entries_and_a_label_alone(tmp_path):
+    X, y = svmlight.read(put(tmp_path, "1\n2\n"))
+    assert X.shape == (2, 0) and y.tolist() == [1, 2]
+
+
+def test_zero_based_indices(tmp_path):
+    path = put(tmp_path, "1 0:5 3:6\n")
+    assert svmlight.read(path, zero_based=True)[0].toarray().tolist() == [[5, 0, 0, 6]]
+    with pytest.raises(DataError, match="--zero-based"):
+        svmlight.read(path)
+
+
+def test_more_columns_can_be_asked_for_but_not_fewer(tmp_path):
+    path = put(tmp_path, "# heading\n1 1:1\n\n1 23:1 24:2\n")
+    assert svmlight.read(path, n_features=30)[0].shape == (2, 30)
+    sentence = f"{path} has feature 23 on line 4, but the model was trained on 22 features"
+    with pytest.raises(DataError, match=re.escape(sentence)):
+        svmlight.read(path, n_features=22)
+
+
+@pytest.mark.parametrize("suffix, module", [("xz", lzma), ("bz2", bz2), ("gz", gzip), ("odd", gzip)])
+def test_compressed_files_are_known_by_their_content(tmp_path, suffix, module):
+    path = put(tmp_path, module.compress(GOOD.encode()), f"data.{suffix}")
+    X, y = svmlight.read(path)
+    plain, _ = svmlight.read(put(tmp_path, GOOD))
+    assert (X != plain).nnz == 0 and len(y) == 3
+
+
+def test_a_zip_of_one_file(tmp_path):
+    with zipfile.ZipFile(tmp_path / "data.zip", "w") as archive:
+        archive.writestr("folder/data", GOOD)
+    assert svmlight.read(tmp_path / "data.zip")[0].shape == (3, 10)
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    for module in (lzma, bz2, gzip):
+        path = put(tmp_path, module.compress(GOOD.encode() * 50)[:-20], "data.z")
+        with pytest.raises(DataError, match="damaged or cut off"):
+            svmlight.read(path)
+
+
+def test_indices_beyond_32_bits(tmp_path):
+    X, _ = svmlight.read(put(tmp_path, "1 1:2\n1 5000000000:3\n"))
+    assert X.shape == (2, 5_000_000_000) and X.indices.dtype == X.indptr.dtype == np.int64
+    assert X[1, 4_999_999_999] == 3
+
+
+def test_many_threads_read_what_one_does(monkeypatch):
+    monkeypatch.setattr(svmtext, "_CHUNK", 64)
+    monkeypatch.setattr("rfx.env.threads", lambda: 7)
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random_array((300, 20), density=0.3, rng=rng, format="csr")
+    y = rng.integers(0, 3, 300).astype(float)
+    content = written(X, y).replace(b"\n", b" # 1:1 2:2\n\n", 40)  # colons and lines that hold no data
+    back, labels = parse(content)
+    np.testing.assert_array_equal(labels, y)
+    np.testing.assert_array_equal(back.toarray(), X.toarray())
+    broken = bytearray(content)
+    at = content.index(b"\n", len(content) // 2) + 1
+    broken[at : at + 1] = b"?"
+    assert svmtext.parse(bytes(broken), False)[-1] == at
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_double_reads_back_exactly(value):
+    X, _ = parse(f"1 1:{value!r}\n".encode())
+    assert X.data[0].tobytes() == np.float64(value).tobytes()
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True).filter(str.isascii))
+def test_any_decimal_has_the_value_that_float_gives_it(text):
+    content = f"1 1:{text}\n".encode()
+    if abs(float(text)) == np.inf:
+        assert is_bad(content)
+    else:
+        assert parse(content)[0].data[0].tobytes() == np.float64(text).tobytes()
+        assert parse(f"{text}\n".encode())[1].tobytes() == np.float64(text).tobytes()
+
+
+def test_numbers_half_way_between_two_doubles():
+    rng = np.random.default_rng(1)
+    texts = ["9007199254740993", "429546617646932075e-2", "1e23", "8.5e22", "2.2250738585072011e-308", "5e-324", "0e99999"]
+    texts += ["%d.5" % (2**53 - 1 - k) for k in range(50)]
+    texts += ["%de-%d" % (rng.integers(10**17), rng.integers(25)) for _ in range(2000)]
+    texts += ["%.*e" % (int(rng.integers(14, 19)), rng.standard_normal() * 10.0 ** rng.integers(-300, 300)) for _ in range(5000)]
+    _, labels = parse(("\n".join(texts) + "\n").encode())
+    assert labels.tobytes() == np.array([float(text) for text in texts]).tobytes()
+
+
+# Refusals ------------------------------------------------------------------------------------------------------------
+
+REFUSED = [
+    ("1:2 3:4", 1, "label is missing"),
+    ("x 1:2", 1, "'x' is not a number"),
+    ("nan 1:2", 1, "not a finite number"),
+    ("1_000 1:2", 1, "'1_000' is not a number"),
+    ("1,2 1:2", 1, "several classes"),
+    ("1 qid:3 1:2", 3, "query ids"),
+    ("1 0:2", 3, "index is 0 .*--zero-based"),
+    ("1 -3:2", 3, "-3 is negative"),
+    ("1 +3:2", 3, "has a sign"),
+    ("1 a:2", 3, "'a' is not a whole number"),
+    ("1 1.5:2", 3, "not a whole number"),
+    ("1 :2", 3, "has no index"),
+    ("1 2:1 2:3", 7, "2 is repeated"),
+    ("1 2:1 1:3", 7, "1 comes after 2"),
+    ("1 99999999999999999999:1", 3, "too large"),
+    ("1 1:nan", 5, "'nan' is not a finite number"),
+    ("1 1:-Infinity", 5, "not a finite number"),
+    ("1 1:1e999", 5, "too large for a double"),
+    ("1e400 1:1", 1, "too large for a double"),
+    ("1 1: 2:1", 5, "has no value"),
+    ("1 1:2 5 6:1", 7, "not index:value"),
+    ("1 1:0x10", 5, "'0x10' is not a number"),
+    ("1 1:1:2", 5, "'1:2' is not a number"),
+    ("1 1: 2", 5, "has no value"),
+    ("1 1:2,3", 5, "'2,3' is not a number"),
+    ("1 1:\u0663", 5, "is not a number"),
+    ("1 \u0663:1", 3, "is not a whole number"),
+]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", ""])
+@pytest.mark.parametrize("line, column, message", REFUSED)
+def test_a_bad_line_is_refused_with_its_place(tmp_path, line, column, message, newline):
+    path = put(tmp_path, f"1 1:2\n# comment\n\n-1 2:3\n{line}{newline}")
+    with pytest.raises(DataError, match=f"^{re.escape(str(path))}, line 5, column {column}: .*({message})") as caught:
+        svmlight.read(path)
+    assert "\n" not in str(caught.value)
+    assert next(svmlight.problems(path))[:2] == (5, column)
+
+
+@pytest.mark.parametrize("tail", ["1 1:2 5", "1 1:2 5:", "1 1:2 5:-", "1 1:2 5:1e", "1 1:2 5:1e-", "-", "1 5:."])
+def test_a_truncated_last_line(tmp_path, tail):
+    with pytest.raises(DataError, match="line 2, column .*cut off"):
+        svmlight.read(put(tmp_path, "1 1:2\n" + tail))
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "is empty"),
+        (b"\n\n# nothing\n", "has no rows"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary file"),
+        ("1 1:2\n".encode("utf-16"), "binary file"),
+    ],
+)
+def test_files_that_hold_no_data(tmp_path, content, message):
+    path = put(tmp_path, content)
+    with pytest.raises(DataError, match=message):
+        svmlight.read(path)
+    found = list(svmlight.problems(path))
+    assert [where for *where, _ in found] == [[1, 1]] and re.search(message.replace("is empty", "empty"), found[0][2])
+
+
+def test_files_that_cannot_be_opened(tmp_path):
+    with pytest.raises(DataError, match="no-such.*No such file"):
+        svmlight.read(tmp_path / "no-such")
+    with pytest.raises(DataError, match="can't be read"):
+        svmlight.read(tmp_path)
+
+
+def test_problems_are_all_reported_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(svmtext, "_CHUNK", 16)
+    path = put(tmp_path, "1 1:x 1:2 0:3\n1 1:1\nbad\n1 2:nan 3:1 2:1\n# ok\n1 1:1e999\n1 4:")
+    places = [(line, column) for line, column, _ in svmlight.problems(path)]
+    assert places == [(1, 5), (1, 7), (1, 11), (3, 1), (4, 5), (4, 13), (6, 5), (7, 3)]
+    assert list(svmlight.problems(put(tmp_path, GOOD))) == []
+
+
+MUTATIONS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from("rid")), min_size=1, max_size=6)
+
+
+@settings(max_examples=400, deadline=None)
+@given(MUTATIONS, st.booleans())
+def test_a_fuzzed_file_is_read_or_refused_with_a_place(mutations, zero_based):
+    content = bytearray(GOOD.encode() + b"2 1:1.25e-3 7:123456789012345678901 8:1\n-3.5 4:0.1\n")
+    for at, byte, how in mutations:
+        at %= len(content)
+        if how == "r":
+            content[at] = byte
+        elif how == "i":
+            content.insert(at, byte)
+        elif len(content) > 1:
+            del content[at]
+    content = bytes(content)
+    *_, bad = svmtext.parse(content, zero_based)
+    # The compiled parser and the explanations in Python agree, line by line, on what is wrong.
+    lines = content.split(b"\n")
+    starts = np.cumsum([0] + [len(line) + 1 for line in lines])
+    explained = [
+        int(start)
+        for number, (line, start) in enumerate(zip(lines, starts))
+        if list(svmtext.line_problems(line, zero_based, cut_off=number == len(lines) - 1))
+    ]
+    assert [start for start, _ in svmtext.bad_lines(content, zero_based)] == explained
+    assert bad == (explained[0] if explained else -1)
+
+
+# The writer ----------------------------------------------------------------------------------------------------------
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=8)
+
+
+@settings(max_examples=150, deadline=None)
+@given(hnp.arrays(np.float64, SHAPES, elements=st.one_of(st.just(0.0), FINITE)), st.data(), st.booleans(), st.booleans())
+def test_a_round_trip_changes_nothing(X, data, sparse, zero_based):
+    y = data.draw(hnp.arrays(np.float64, X.shape[0], elements=FINITE))
+    content = written(scipy.sparse.csr_matrix(X) if sparse else X, y, zero_based=zero_based)
+    back, labels = parse(content, zero_based)
+    np.testing.assert_array_equal(labels, y)
+    back = back.toarray()
+    np.testing.assert_array_equal(back, X[:, : back.shape[1]])
+    assert not X[:, back.shape[1] :].any()
+
+
+@settings(max_examples=100, deadline=None)
+@given(hnp.arrays(np.float32, SHAPES, elements=st.floats(allow_nan=False, allow_infinity=False, width=32)))
+def test_float32_reads_back_to_the_same_float32(X):
+    back = parse(written(X, np.zeros(len(X))))[0].toarray().astype(np.float32)
+    np.testing.assert_array_equal(back, X[:, : back.shape[1]])
+
+
+def test_the_text_is_short_and_plain():
+    X = np.array([[1, 0, 0.1, -2e-9], [0, 0, 0, 0]])
+    assert written(X, np.array([1, -0.5])) == b"1 1:1 3:0.1 4:-2e-09\n-0.5\n"
+    assert written(X, [1, 3], precision=3, zero_based=True) == b"1 0:1 2:0.1 3:-2e-09\n3\n"
+    assert written(np.array([[1 / 3]]), [1 / 3], precision=3) == b"0.3333333333333333 1:0.333\n"
+    stored = scipy.sparse.csr_matrix(([3.0, 0.0], [2, 0], [0, 2]), shape=(1, 3))  # unsorted, with an explicit zero
+    assert written(stored, [1]) == b"1 1:0 3:3\n"
+
+
+def test_blocks_write_what_the_whole_does(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 7)), rng.standard_normal(50)
+    whole = written(X, y)
+    monkeypatch.setattr(svmlight, "_VALUES_A_BLOCK", 20)
+    assert written(X, y) == whole == written(scipy.sparse.csr_matrix(X), y)
+    handle = io.BytesIO()
+    for start in range(0, 50, 8):
+        svmlight.write_rows(handle, X[start : start + 8], y[start : start + 8])
+    assert handle.getvalue() == whole
+
+
+def test_a_file_appears_only_when_it_is_complete(tmp_path):
+    path = tmp_path / "out"
+    path.write_text("before")
+    with pytest.raises(DataError, match="nan or infinity"):
+        svmlight.write(path, np.array([[1.0], [np.nan]]), [1, 2])
+    assert path.read_text() == "before" and os.listdir(tmp_path) == ["out"]
+    svmlight.write(path, np.array([[1.0]]), [2])
+    assert path.read_text() == "2 1:1\n" and os.listdir(tmp_path) == ["out"]
+    with pytest.raises(DataError, match="can't be written"):
+        svmlight.write(tmp_path / "none" / "out", np.eye(1), [1])
+    with pytest.raises(DataError, match="don't make"):
+        svmlight.write(path, np.eye(2), [1])
+
+
+def test_standard_input_and_output_are_a_dash():
+    program = "from rfx.data import svmlight; svmlight.write('-', *svmlight.read('-'))"
+    done = subprocess.run([sys.executable, "-c", program], input=GOOD.encode(), capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"1 1:0.5 3:-0.002\n-1 2:1\n0.5 1:0.5 2:3 10:0\n"
+
+
+def test_a_reader_that_goes_away_is_no_disaster():
+    program = (
+        "import numpy as np\nfrom rfx.data import svmlight\n"
+        "try:\n    svmlight.write('-', np.ones((20000, 50)), np.ones(20000))\n"
+        "except BrokenPipeError:\n    raise SystemExit(141)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr.read() == b"" and process.wait(timeout=60) == 141
+
+
+# The binary copy -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    monkeypatch.setattr(textcache, "SMALLEST", 0)
+    return put(tmp_path, GOOD)
+
+
+def without_parsing(monkeypatch, path, **options):
+    with monkeypatch.context() as patch:
+        patch.setattr(svmtext, "parse", lambda *_: pytest.fail("the cache was not used"))
+        return svmlight.read(path, **options)
+
+
+def test_the_second_read_takes_the_copy(text, monkeypatch):
+    X, y = svmlight.read(text)
+    cache = textcache.places(text)[0]
+    assert cache == text.with_name("data.libsvm.rfxcache") and cache.exists()
+    again, labels = without_parsing(monkeypatch, text)
+    assert (X != again).nnz == 0 and X.nnz == again.nnz and labels.tolist() == y.tolist()
+    assert again.indices.dtype == np.int32
+    with pytest.raises(DataError, match="feature 10 on line 5"):
+        without_parsing(monkeypatch, text, n_features=9)
+
+
+def test_no_copy_of_small_or_fresh_files_or_unasked(tmp_path, monkeypatch):
+    svmlight.read(put(tmp_path, GOOD))
+    monkeypatch.setattr(textcache, "SMALLEST", 0)
+    svmlight.read(put(tmp_path, GOOD, settled=False))
+    svmlight.read(put(tmp_path, GOOD), cache=False)
+    assert not textcache.places(tmp_path / "data.libsvm")[0].exists()
+
+
+def test_a_changed_text_is_read_anew(text):
+    svmlight.read(text)
+    status = text.stat()
+    text.write_text(GOOD.replace("+1", "+7"))
+    os.utime(text, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert svmlight.read(text)[1][0] == 7
+    assert svmlight.read(text)[1][0] == 7  # from the new copy
+    put(text.parent, GOOD + "4\n")
+    os.utime(text, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert len(svmlight.read(text)[1]) == 4
+
+
+def test_a_copy_is_for_one_base_of_indices(tmp_path, monkeypatch):
+    monkeypatch.setattr(textcache, "SMALLEST", 0)
+    path = put(tmp_path, "1 1:1\n")
+    assert svmlight.read(path)[0].shape[1] == 1
+    assert svmlight.read(path, zero_based=True)[0].shape[1] == 2
+
+
+@pytest.mark.parametrize("damage", ["truncate", "garbage", "header", "flip", "empty"])
+def test_a_damaged_copy_is_ignored_and_rewritten(text, monkeypatch, damage):
+    expected, _ = svmlight.read(text)
+    cache = textcache.places(text)[0]
+    content = bytearray(cache.read_bytes())
+    if damage == "truncate":
+        del content[-3:]
+    elif damage == "garbage":
+        content[:] = b"\x00" * 50
+    elif damage == "header":
+        content[30:40] = b"9" * 10
+    elif damage == "flip":
+        content[-9] ^= 64
+    else:
+        content.clear()
+    cache.write_bytes(content)
+    assert (svmlight.read(text)[0] != expected).nnz == 0
+    assert (without_parsing(monkeypatch, text)[0] != expected).nnz == 0
+
+
+def test_the_copy_lies_in_the_cache_folder_when_the_texts_is_read_only(text, monkeypatch):
+    beside, elsewhere = textcache.places(text)
+    blocked = text.parent / "blocked"
+    blocked.write_text("a file where a folder is wanted")
+    monkeypatch.setattr(textcache, "places", lambda path: [blocked / "x", elsewhere])
+    svmlight.read(text)
+    assert elsewhere.exists() and not beside.exists()
+    without_parsing(monkeypatch, text)
+    monkeypatch.setattr(textcache, "places", lambda path: [blocked / "x"])
+    svmlight.read(text)  # nowhere to write: no complaint
+
+
+def test_a_file_read_from_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", f"printf '1 1:2\\n' > {pipe}"])
+    assert svmlight.read(pipe)[0].toarray().tolist() == [[2]]
+    assert writer.wait(timeout=10) == 0
+
+
+def test_agrees_with_scikit_learn(tmp_path):
+    from sklearn.datasets import load_svmlight_file
+
+    rng = np.random.default_rng(3)
+    X = scipy.sparse.random_array((500, 40), density=0.2, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    path = tmp_path / "data"
+    svmlight.write(path, X, rng.standard_normal(500))
+    (ours, y), (theirs, t) = svmlight.read(path), load_svmlight_file(str(path))
+    assert ours.shape == theirs.shape and (ours != theirs).nnz == 0 and np.array_equal(y, t)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from rfx import env
 from rfx.features import sample
@@ -41,6 +42,13 @@ def test_subsets_of_rows_and_columns(problem):
         np.testing.assert_allclose(part.subset(np.array([0, 4])).materialize().Z, Z[[600, 77]], atol=1e-6)
         np.testing.assert_allclose(np.hstack([np.array(Zc) for _, Zc in part.columns(40)]), Z[rows], atol=1e-6)
         np.testing.assert_allclose(form.select(columns).materialize().Z, Z[:, columns], atol=1e-6)
+
+
+def test_sparse_rows_give_the_same_blocks(problem):
+    blocks, Z = problem
+    form = MapBlocks(blocks.map, sp.csr_matrix(blocks.X.astype(np.float64)), blocks.scale)
+    np.testing.assert_allclose(form.materialize().Z, Z, atol=1e-5)
+    np.testing.assert_allclose(form.subset(np.array([5, 1])).materialize().Z, Z[[5, 1]], atol=1e-5)
 
 
 @pytest.mark.parametrize("outputs", [(), (3,)])

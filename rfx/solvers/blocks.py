@@ -7,12 +7,14 @@ depend on their number.
 """
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 
 from rfx import env, parallel
 
 DEFAULT_BLOCK_BYTES = 32 * 2**20
 _CAST_BYTES = 4 * 2**20
+_DENSE_BYTES = 64 * 2**20
 _PARTS = 4
 
 
@@ -59,11 +61,19 @@ class ArrayBlocks:
         return self if self.index is None else ArrayBlocks(self.Z[self.index], self.rows)
 
 
+def _dense(X, dtype):
+    """X, as an array where that costs little memory: products with sparse rows are far slower."""
+    if not sp.issparse(X):
+        return X
+    size = X.shape[0] * X.shape[1] * np.dtype(dtype).itemsize
+    return X.astype(dtype).toarray() if size <= max(_DENSE_BYTES, X.nnz * 12) else X
+
+
 class MapBlocks:
     """Row blocks of scale * feature_map(X), computed anew at every walk into one reused buffer."""
 
     def __init__(self, feature_map, X, scale: float = 1.0, rows: int | None = None):
-        self.map, self.X, self.scale = feature_map, X, scale
+        self.map, self.X, self.scale = feature_map, _dense(X, feature_map.dtype), scale
         self.shape = (X.shape[0], feature_map.n_features)
         self.dtype = feature_map.dtype
         self.rows = rows or block_rows(self.shape[1], self.dtype.itemsize)

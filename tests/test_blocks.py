@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.features import sample
-from rfx.solvers.blocks import ArrayBlocks, MapBlocks, adjoint, apply, feature_blocks, walk
+from rfx.solvers.blocks import ArrayBlocks, KeptRows, MapBlocks, adjoint, apply, feature_blocks, product, walk
 
 
 @pytest.fixture
@@ -42,6 +42,22 @@ def test_subsets_of_rows_and_columns(problem):
         np.testing.assert_allclose(part.subset(np.array([0, 4])).materialize().Z, Z[[600, 77]], atol=1e-6)
         np.testing.assert_allclose(np.hstack([np.array(Zc) for _, Zc in part.columns(40)]), Z[rows], atol=1e-6)
         np.testing.assert_allclose(form.select(columns).materialize().Z, Z[:, columns], atol=1e-6)
+
+
+def test_kept_rows_follow_a_changing_set(problem):
+    blocks, Z = problem
+    kept = KeptRows(blocks, limit_mb=0.1)
+    rng, weights = np.random.default_rng(0), np.linspace(1, 2, 700)
+    p = rng.standard_normal(90)
+    for count in (200, 210, 5, 260, 700, 100):
+        index = np.sort(rng.permutation(700)[:count])
+        part = kept.subset(index)
+        assert isinstance(part, MapBlocks if count > kept.capacity else ArrayBlocks)
+        np.testing.assert_allclose(part.materialize().Z, Z[index], atol=1e-6)
+        exact = Z[index].astype(np.float64)
+        np.testing.assert_allclose(
+            product(part, p, weights[index]), exact.T @ (weights[index] * (exact @ p)), rtol=0, atol=1e-3
+        )
 
 
 def test_sparse_rows_give_the_same_blocks(problem):

@@ -114,6 +114,43 @@ class MapBlocks:
         return ArrayBlocks(Z)
 
 
+class KeptRows:
+    """The features of a changing set of rows, in memory as long as they take less than `limit_mb`.
+
+    Rows that stay in the set are not computed again: newcomers take the places of those that left.
+    """
+
+    def __init__(self, blocks, limit_mb: float):
+        self.blocks = blocks
+        self.capacity = int(limit_mb * 2**20 / (blocks.shape[1] * blocks.dtype.itemsize))
+        self._Z = None
+        self._places = np.full(blocks.shape[0], -1)
+
+    def subset(self, index):
+        """Blocks of the rows `index` (sorted, without repetition), valid until the next call."""
+        part = self.blocks.subset(index)
+        if isinstance(part, ArrayBlocks):
+            return part
+        if self._Z is None or len(index) > len(self._Z):
+            self._Z = None
+            self._places[:] = -1
+            if len(index) > self.capacity:
+                return part
+            rows = min(self.capacity, len(index) + len(index) // 8)
+            self._Z = np.empty((rows, part.shape[1]), part.dtype)
+        leaving = self._places >= 0
+        leaving[index] = False
+        self._places[leaving] = -1
+        free = np.ones(len(self._Z), bool)
+        free[self._places[self._places >= 0]] = False
+        new = index[self._places[index] < 0]
+        places = np.flatnonzero(free)[: len(new)]
+        for rows, Z in self.blocks.subset(new):
+            self._Z[places[rows]] = Z
+        self._places[new] = places
+        return ArrayBlocks(self._Z, index=self._places[index])
+
+
 def feature_blocks(feature_map, X, scale: float = 1.0, max_memory_mb: float | None = None):
     """Blocks of scale * feature_map(X): kept in memory when they take less than `max_memory_mb`, else recomputed."""
     limit = max_memory_mb if max_memory_mb is not None else default_memory_mb()
@@ -174,17 +211,27 @@ def product(blocks, p, weights=None) -> np.ndarray:
     p = np.ascontiguousarray(p, dtype=np.float64)
     # as many sums whatever the number of threads, so that the result is the same
     sums = np.zeros((_PARTS, blocks.shape[1]))
-    for rows, Z in blocks:
-        Z, part = np.ascontiguousarray(Z), weights[rows]
-        bounds = [len(Z) * k // _PARTS for k in range(_PARTS + 1)]
+    for rows, Z, chosen in _in_place(blocks):
+        part = weights[rows]
+        bounds = [len(chosen) * k // _PARTS for k in range(_PARTS + 1)]
 
-        def add(start, stop, Z=Z, part=part, bounds=bounds):
+        def add(start, stop, Z=Z, chosen=chosen, part=part, bounds=bounds):
             for k in range(start, stop):
                 own = slice(bounds[k], bounds[k + 1])
-                _add_products(Z[own], p, part[own], sums[k])
+                _add_products(Z, chosen[own], p, part[own], sums[k])
 
         parallel.for_ranges(add, _PARTS)
     return sums.sum(axis=0)
+
+
+def _in_place(blocks):
+    """(rows, Z, chosen) with Z[chosen] the features of `rows`: all at once, uncopied, where they are in memory."""
+    if isinstance(blocks, ArrayBlocks) and blocks.Z.flags.c_contiguous:
+        every = slice(0, blocks.shape[0])
+        yield every, blocks.Z, np.arange(blocks.shape[0]) if blocks.index is None else blocks.index
+        return
+    for rows, Z in blocks:
+        yield rows, np.ascontiguousarray(Z), np.arange(len(Z))
 
 
 def _forward(Z, w, out):
@@ -249,11 +296,11 @@ def _add_rows(Z, chosen, u, g, start, stop):
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _add_products(Z, p, weights, g):
-    """g <- g + Z' diag(weights) Z p, four rows at a time, each read from memory once."""
-    n_rows, n_columns = Z.shape
-    for i in range(0, n_rows - 3, 4):
-        za, zb, zc, zd = Z[i], Z[i + 1], Z[i + 2], Z[i + 3]
+def _add_products(Z, chosen, p, weights, g):
+    """g <- g + Z_c' diag(weights) Z_c p for Z_c = Z[chosen], four rows at a time, each read from memory once."""
+    count, n_columns = len(chosen), Z.shape[1]
+    for i in range(0, count - 3, 4):
+        za, zb, zc, zd = Z[chosen[i]], Z[chosen[i + 1]], Z[chosen[i + 2]], Z[chosen[i + 3]]
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
         for j in range(n_columns):
             a += za[j] * p[j]
@@ -266,8 +313,8 @@ def _add_products(Z, p, weights, g):
         d *= weights[i + 3]
         for j in range(n_columns):
             g[j] += a * za[j] + b * zb[j] + c * zc[j] + d * zd[j]
-    for i in range(n_rows - n_rows % 4, n_rows):
-        z, a = Z[i], 0.0
+    for i in range(count - count % 4, count):
+        z, a = Z[chosen[i]], 0.0
         for j in range(n_columns):
             a += z[j] * p[j]
         a *= weights[i]

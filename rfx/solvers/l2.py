@@ -12,7 +12,7 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import ArrayBlocks, default_memory_mb, product, size_mb, walk
+from rfx.solvers.blocks import ArrayBlocks, KeptRows, default_memory_mb, product, size_mb, walk
 from rfx.solvers.cg import check_problem, conjugate_gradients, late, sampled_factor
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
@@ -80,7 +80,7 @@ class _Newton:
 
         Returns (w, objective, gap, converged).
         """
-        problem = _Problem(blocks, y, self.mean_lam * len(y), self.loss)
+        problem = _Problem(blocks, y, self.mean_lam * len(y), self.loss, self.limit / 2)
         point = problem.at(w)
         self.rows = 0
         while True:
@@ -102,7 +102,7 @@ class _Newton:
             return -point.g / problem.lam
         part, weights = problem.blocks, weights[chosen]
         if len(chosen) < len(problem.y):
-            part = _keep(part.subset(chosen), self.limit / 2)
+            part = problem.kept.subset(chosen)
         kept = isinstance(part, ArrayBlocks)
         if self.factor is None or self.last > _PATIENCE:
             # as many rows as make the factor cost some ten products with the chosen rows
@@ -137,8 +137,9 @@ class _Point:
 class _Problem:
     """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows."""
 
-    def __init__(self, blocks, y, lam, loss):
+    def __init__(self, blocks, y, lam, loss, limit_mb):
         self.blocks, self.y, self.lam, self.loss = blocks, y, lam, loss
+        self.kept = KeptRows(blocks, limit_mb)
 
     def at(self, w, f=None) -> _Point:
         """The point w, in one walk over the rows; f where the predictions are known."""

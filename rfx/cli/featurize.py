@@ -55,4 +55,6 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
         feature_map = features.sample(kernel, X.shape[1], n_features, seed, variant=variant, **params)
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     blocks = MapBlocks(feature_map, scaler.transform(X, dtype=feature_map.dtype), scale)
-    svmlight.write_blocks(output, ((Z, y[rows]) for rows, Z in blocks))
+    with svmlight.open_output(output) as handle:
+        for rows, Z in blocks:
+            svmlight.write_rows(handle, Z, y[rows])

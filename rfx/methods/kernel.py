@@ -41,8 +41,10 @@ class Kernel(Method):
             raise UsageError("--bias is for classification; kernel ridge regression has none (Yen et al. 2014, eq. 1)")
         if p["solver"] != "rfx":
             raise UsageError(f"--solver is {p['solver']}, which has no ridge regression here; choose rfx")
-        prepared = kernels.prepare(p["kernel"], X, self.kernel_params, dtype=np.dtype(p["dtype"]))
-        return solve_kernel_ridge(prepared, Y, self.lam, deadline=self.deadline, **self._given("tol", "max_iter", "max_memory"))
+        return solve_kernel_ridge(
+            p["kernel"], X, self.kernel_params, Y, self.lam, deadline=self.deadline,
+            **self._given("tol", "max_iter", "max_memory"),
+        )
 
     def _svm(self, X, Y):
         p = self.params
@@ -61,7 +63,7 @@ class Kernel(Method):
                 )
             else:
                 solution = solve_kernel_svm(
-                    p["kernel"], X, y, self.kernel_params, self.lam, self.loss, bias=bias, deadline=self.deadline,
+                    p["kernel"], X, y, self.kernel_params, self.lam, self.loss.name, bias=bias, deadline=self.deadline,
                     **self._given("tol", "max_iter", "max_memory"),
                 )
             intercepts.append(solution.intercept)

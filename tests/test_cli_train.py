@@ -1,0 +1,178 @@
+"""train, eval, predict, featurize, methods: what they print, write and refuse, and their exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import click
+import numpy as np
+import pytest
+
+from rfx.cli import COMMANDS, cli, main
+from rfx.data import svmlight
+from rfx.experiments import results
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (240, 3))
+LABELS = np.where(np.linalg.norm(X, axis=1) > 1, 1.0, -1.0)
+
+
+def run(capfd, *args):
+    """(exit code, standard output, standard error) of `rfx args`."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+@pytest.fixture
+def files(tmp_path):
+    svmlight.write(tmp_path / "train.txt", X[:200], LABELS[:200])
+    svmlight.write(tmp_path / "test.txt", X[200:], LABELS[200:])
+    return tmp_path
+
+
+def trained(capfd, files, *more, method="rf"):
+    fast = ("--n-features", 100) if method != "kernel" else ()
+    return run(capfd, "train", "--method", method, "--data", files / "train.txt", "--gamma", 2, "--model", files / "m.npz", *fast, *more)
+
+
+@pytest.mark.parametrize("method", ["kernel", "rf", "sparse-rf"])
+def test_train_eval_predict(method, files, capfd):
+    code, out, err = trained(capfd, files, "--test", files / "test.txt", "--json", "--results", files / "r.csv", method=method)
+    assert (code, err) == (0, "")
+    row = json.loads(out)
+    assert row["method"] == method and row["metric"] == "accuracy" and row["score"] > 0.8 and row["converged"] is True
+    code, out, _ = run(capfd, "eval", files / "m.npz", "--data", files / "test.txt", "--results", files / "r.csv", "--json")
+    assert code == 0 and json.loads(out)["score"] == row["score"]
+    rows = results.read(files / "r.csv")
+    assert len(rows) >= 1 and rows[-1]["n_test"] == 40 and rows[-1]["params"]["kernel_params"] == {"gamma": 2.0}
+    code, out, _ = run(capfd, "predict", files / "m.npz", files / "test.txt")
+    assert code == 0 and np.mean(np.array(out.split(), float) == LABELS[200:]) == pytest.approx(row["score"])
+    code, out, _ = run(capfd, "predict", "--decision", files / "m.npz", files / "test.txt")
+    assert np.mean(np.where(np.array(out.split(), float) > 0, 1, -1) == LABELS[200:]) == pytest.approx(row["score"])
+
+
+def test_train_for_people(files, capfd):
+    code, out, err = trained(capfd, files)
+    assert (code, err) == (0, "")
+    assert "train.txt" in out and "100 of 100 features" in out and "converged" in out
+
+
+def test_not_converged_exits_3(files, capfd):
+    code, out, err = trained(capfd, files, "--max-iter", 1, "--tol", 1e-9)
+    assert code == 3 and "DID NOT CONVERGE" in out and "did not converge; a larger --max-iter" in err
+
+
+def test_same_seed_same_file(files, capfd):
+    models = []
+    for solver in ("rfx", "liblinear", "liblinear"):
+        assert trained(capfd, files, "--solver", solver, "--seed", 3)[0] == 0
+        with np.load(files / "m.npz") as arrays:
+            models.append({name: arrays[name] for name in arrays.files if name != "header"})
+    for name in models[1]:
+        assert np.array_equal(models[1][name], models[2][name])
+
+
+def test_featurize_is_what_rf_sees(files, capfd):
+    code, _, err = run(capfd, "featurize", files / "train.txt", "--map", "fourier", "-n", 20, "--gamma", 2, "-o", files / "z.txt")
+    assert (code, err) == (0, "")
+    Z, y = svmlight.read(files / "z.txt")
+    assert Z.shape == (200, 20) and np.array_equal(y, LABELS[:200])
+    trained(capfd, files)
+    assert run(capfd, "featurize", files / "train.txt", "--model", files / "m.npz", "-o", files / "phi.txt")[0] == 0
+    phi, _ = svmlight.read(files / "phi.txt")
+    # the first features are the same whatever their number; the model's are not divided by sqrt(n)
+    np.testing.assert_allclose(phi[:, :20].toarray(), Z.toarray() * np.sqrt(20), atol=1e-5)
+
+
+def test_pipes(files):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    rfx = [sys.executable, "-m", "rfx"]
+    text = (files / "train.txt").read_bytes()
+    model = str(files / "p.npz")
+    done = subprocess.run([*rfx, "train", "--method", "rf", "--data", "-", "--n-features", "50", "--gamma", "2", "--model", model],
+                          input=text, capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([*rfx, "predict", model], input=text, capture_output=True, env=environment)
+    assert done.returncode == 0 and len(done.stdout.split()) == 200
+    done = subprocess.run(f"{' '.join(rfx)} featurize - -n 2000 -o - < {files / 'train.txt'} | head -c 100", shell=True,
+                          capture_output=True, env=environment)
+    assert len(done.stdout) == 100 and b"Traceback" not in done.stderr
+
+
+REFUSALS = [
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"], 2, "method rf has no option --rounds; it has --task"),
+    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown; choose one of kernel"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"], 2, "--gamma is '0'; it must be a number above 0 or one of paper"),
+    (["train", "--method", "rf", "--data", "nothing.txt"], 2, "nothing.txt"),
+    (["train", "--method", "rf", "--data", "{}/bad.txt"], 1, "line 2"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/wide.txt"], 1, "9"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--model", "{}/no/m.npz"], 1, "can't be written"),
+    (["eval", "{}/m.npz", "--data", "{}/wide.txt"], 1, "trained on 3"),
+    (["predict", "{}/m.npz", "{}/wide.txt"], 1, "trained on 3"),
+    (["predict", "{}/train.txt", "{}/test.txt"], 1, "is not a model file of rfx"),
+    (["featurize", "{}/train.txt", "--map", "cubic"], 2, "'cubic'"),
+    (["methods", "svr"], 2, "method 'svr' is unknown"),
+    (["trian"], 2, "No such command 'trian'"),
+]
+
+
+@pytest.mark.parametrize("args, expected, message", REFUSALS)
+def test_refusals_are_one_sentence(args, expected, message, files, capfd):
+    (files / "bad.txt").write_text("1 1:0.5\n1 1:x\n")
+    (files / "wide.txt").write_text("1 1:0.5 9:1\n-1 2:1\n")
+    if "m.npz" in args[1:2][0] if len(args) > 1 else False:
+        trained(capfd, files)
+    code, out, err = run(capfd, *[arg.format(files) for arg in args])
+    assert code == expected and message in err and out == ""
+    assert "Traceback" not in err and len(err.strip().splitlines()) <= 4
+    assert not (files / "no").exists()
+
+
+def test_debug_shows_the_traceback(files):
+    with pytest.raises(Exception, match="unknown"):
+        main(["--debug", "train", "--method", "svr", "--data", str(files / "train.txt")])
+
+
+def test_every_option_and_command_has_help(capfd):
+    for name in COMMANDS:
+        command = cli.get_command(None, name)
+        assert command.help, name
+        for option in command.params:
+            assert not isinstance(option, click.Option) or option.help, f"rfx {name} {option.opts}"
+        code, out, _ = run(capfd, name, "--help")
+        assert code == 0 and out.startswith("Usage: rfx")
+
+
+def test_methods_lists_all_options(capfd):
+    from rfx import methods
+
+    code, out, _ = run(capfd, "methods")
+    assert code == 0 and all(f"{name}: " in out for name in methods.METHODS) and "--rounds" in out
+    listed = json.loads(run(capfd, "methods", "--json")[1])
+    assert [entry["name"] for entry in listed] == list(methods.METHODS)
+
+
+@pytest.mark.parametrize("solver, method", [("liblinear", "rf"), ("libsvm", "kernel"), ("rfx", "kernel")])
+def test_interrupt_ends_training_at_once(solver, method, tmp_path):
+    rows = RNG.uniform(-1, 1, (6000, 10))
+    labels = RNG.choice([-1.0, 1.0], 6000)  # noise: neither solver is done soon
+    svmlight.write(tmp_path / "noise.txt", rows, labels)
+    more = ["--n-features", "600", "--tol", "1e-12"] if method == "rf" else ["--tol", "1e-10", "--lam", "1e-6"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rfx", "train", "--method", method, "--data", str(tmp_path / "noise.txt"), "--solver", solver,
+         "--gamma", "2", "--model", str(tmp_path / "m.npz"), *more, *(["--lam", "1e-4"] if method == "rf" else [])],
+        stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    time.sleep(6)
+    assert process.poll() is None, "it ended before it could be interrupted"
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "rfx: interrupted" in err
+    assert time.monotonic() - start < 10  # a hang, not a speed, is what this catches
+    assert not (tmp_path / "m.npz").exists()

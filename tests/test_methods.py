@@ -1,0 +1,178 @@
+"""Methods: options, tasks, certificates, model files, the paper's algorithm, on small data."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import methods
+from rfx.errors import DataError, UsageError
+from rfx.methods.options import OPTIONS
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-3, 5, (400, 3))
+RADIUS = np.linalg.norm(X - 1, axis=1)
+TARGETS = {
+    "regression": 40 + 7 * np.sin(RADIUS),
+    "binary": np.where(RADIUS > 3.9, 5.0, 2.0),
+    "multiclass": np.digitize(RADIUS, [3.0, 4.6]).astype(float),
+}
+FAST = {
+    "kernel": {"gamma": 3.0},
+    "rf": {"gamma": 3.0, "n_features": 300, "lam": 0.1},
+    "sparse-rf": {"gamma": 3.0, "n_features": 300, "lam": 0.3, "rounds": 3},
+}
+
+
+def fitted(name, task, **more):
+    target = {"target_scaling": "minmax01"} if task == "regression" else {}
+    return methods.create(name, **(FAST[name] | target | more)).fit(X[:300], TARGETS[task][:300])
+
+
+@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("name", list(methods.METHODS))
+def test_learns_saves_and_loads(name, task, tmp_path):
+    method = fitted(name, task)
+    y = TARGETS[task][300:]
+    assert method.info["task"] == task
+    assert method.info["converged"] and 0 <= method.info["gap"] <= 1e-2 * max(1.0, method.info["objective"])
+    score = method.score(X[300:], y)
+    if task == "regression":
+        assert score["metric"] == "rmse" and score["score"] < 0.12
+        spread = TARGETS[task][:300].max() - TARGETS[task][:300].min()
+        error = np.sqrt(np.mean((method.predict(X[300:]) - y) ** 2))
+        assert error == pytest.approx(score["score"] * spread, rel=1e-6)
+    else:
+        assert score["metric"] == "accuracy" and score["score"] > 0.75
+        assert set(method.predict(X[300:])) <= set(TARGETS[task])
+    path = tmp_path / "m.npz"
+    assert method.save(path) == path.stat().st_size
+    again = methods.load(path)
+    np.testing.assert_array_equal(again.predict(X[300:]), method.predict(X[300:]))
+    assert again.get_params() == method.get_params()
+
+
+@pytest.mark.parametrize("name", list(methods.METHODS))
+def test_same_seed_same_model(name):
+    one, two = (fitted(name, "binary", seed=7) for _ in range(2))
+    np.testing.assert_array_equal(one.coef, two.coef)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+@pytest.mark.parametrize("name", ["rf", "sparse-rf"])
+def test_liblinear_agrees_with_rfx(name, loss):
+    ours = fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64", rounds=1) if name == "sparse-rf" else fitted(
+        name, "binary", loss=loss, tol=1e-6, dtype="float64")
+    more = {"rounds": 1} if name == "sparse-rf" else {}
+    theirs = fitted(name, "binary", loss=loss, tol=1e-7, dtype="float64", solver="liblinear", **more)
+    assert theirs.info["solver"] == "liblinear"
+    # LIBLINEAR sees only the screened columns in a round, so ours may be lower, never higher
+    assert ours.info["objective"] <= theirs.info["objective"] * (1 + 1e-4)
+    if name == "rf":
+        assert ours.info["objective"] == pytest.approx(theirs.info["objective"], rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_libsvm_agrees_with_rfx(loss):
+    ours = fitted("kernel", "binary", loss=loss, tol=1e-5)
+    theirs = fitted("kernel", "binary", loss=loss, solver="libsvm", tol=1e-5)
+    assert ours.info["objective"] == pytest.approx(theirs.info["objective"], rel=1e-3)
+    np.testing.assert_allclose(ours.decision_function(X[300:]), theirs.decision_function(X[300:]), atol=0.03)
+
+
+def test_sparse_rf_is_algorithm_1():
+    method = fitted("sparse-rf", "regression", rounds=5, lam=0.5)
+    assert [entry["features"] for entry in method.trace] == [60, 120, 180, 240, 300]
+    objectives = [entry["objective"] for entry in method.trace]
+    # each round starts from the last weights (early rounds are solved to 1 percent)
+    assert all(later <= earlier * 1.011 for earlier, later in zip(objectives, objectives[1:]))
+    assert method.trace[-1]["nnz"] == method.info["model_size"] == len(method.coef) == method.map.n_features
+    assert np.all(np.any(method.coef != 0, axis=1))
+
+
+def test_lambda_above_the_largest_gives_an_empty_model(tmp_path):
+    method = fitted("sparse-rf", "binary", lam=1e6)
+    assert method.info["model_size"] == 0 and method.info["converged"]
+    method.save(tmp_path / "m.npz")
+    assert len(methods.load(tmp_path / "m.npz").predict(X)) == 400
+
+
+@pytest.mark.parametrize("rule", ["validation", "match-rf"])
+@pytest.mark.parametrize("task", list(TARGETS))
+def test_lambda_by_rule_is_one_of_the_papers(rule, task):
+    assert fitted("sparse-rf", task, lam=rule).info["lam"] in (1, 10, 100, 1000)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump"])
+def test_random_features_approach_the_exact_kernel(kernel):
+    exact = fitted("kernel", "regression", kernel=kernel, gamma="median", scaling="minmax11")
+    random = fitted("rf", "regression", kernel=kernel, gamma="median", scaling="minmax11", n_features=20000, lam=1.0)
+    difference = exact.decision_function(X[300:]) - random.decision_function(X[300:])
+    assert np.sqrt(np.mean(difference**2)) < 0.02
+
+
+def test_gamma_words():
+    gammas = {word: fitted("rf", "regression", gamma=word).map.params["gamma"] for word in ("paper", "median", "tuned")}
+    assert gammas["paper"] == 0.5
+    assert min(abs(gammas["tuned"] / gammas["median"] - factor) for factor in (0.25, 1, 4)) < 1e-9
+    assert fitted("rf", "regression", kernel="perceptron", gamma="tuned").map.params["radius"] > 0
+    with pytest.raises(UsageError, match="has no gamma"):
+        fitted("rf", "regression", kernel="perceptron", gamma=1.0)
+
+
+def test_sparse_rows_unscaled():
+    rows = sp.csr_matrix(np.where(X > 0, X, 0.0))
+    for name in methods.METHODS:
+        dense = methods.create(name, scaling="none", **FAST[name]).fit(rows.toarray(), TARGETS["binary"])
+        sparse = methods.create(name, scaling="none", **FAST[name]).fit(rows, TARGETS["binary"])
+        np.testing.assert_allclose(sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=2e-2)
+
+
+@pytest.mark.parametrize("name", list(methods.METHODS))
+@pytest.mark.parametrize("label", [-1.0, 1.0, 3.0])
+def test_all_labels_equal(name, label):
+    method = methods.create(name, task="binary", **FAST[name]).fit(X, np.full(400, label))
+    assert np.all(method.predict(X) == label)
+
+
+@pytest.mark.parametrize("name", list(methods.METHODS))
+def test_one_row(name):
+    method = methods.create(name, task="regression", **FAST[name]).fit(X[:1], np.array([2.0]))
+    assert np.isfinite(method.predict(X)).all()
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="method 'svr' is unknown; choose one of kernel, rf, sparse-rf"):
+        methods.create("svr")
+    with pytest.raises(UsageError, match="method rf has no option --rounds; it has --task, --scaling"):
+        methods.create("rf", rounds=3)
+    with pytest.raises(UsageError, match="--lam is -1; it must be a number above 0"):
+        methods.create("rf", lam=-1)
+    with pytest.raises(UsageError, match="--loss is squared, but the task is binary"):
+        fitted("rf", "binary", loss="squared")
+    with pytest.raises(UsageError, match="--bias is for classification"):
+        fitted("kernel", "regression", bias=True)
+    with pytest.raises(UsageError, match="--solver libsvm always has a bias"):
+        fitted("kernel", "binary", solver="libsvm", bias=False)
+    with pytest.raises(UsageError, match="needs at least 5 rows"):
+        methods.create("sparse-rf", lam="validation").fit(X[:2], TARGETS["binary"][:2])
+    with pytest.raises(DataError, match="the task is binary, but the targets have 3 values"):
+        methods.create("rf", task="binary").fit(X, TARGETS["multiclass"])
+    with pytest.raises(DataError, match="there are 400 rows and 399 targets"):
+        methods.create("rf").fit(X, TARGETS["binary"][1:])
+    with pytest.raises(DataError, match="the rows have 4 features, but the model was trained on 3"):
+        fitted("rf", "binary").predict(np.ones((2, 4)))
+
+
+def test_option_values_are_checked():
+    assert OPTIONS["gamma"].convert("0.5") == 0.5 and OPTIONS["gamma"].convert("median") == "median"
+    assert OPTIONS["n_features"].convert("1e3") == 1000
+    for name, value in [("gamma", 0), ("gamma", "nan"), ("n_features", 1.5), ("n_features", 0), ("kernel", "rbf"), ("bias", "maybe"),
+                        ("seed", -1), ("tol", "inf"), ("rounds", True)]:
+        with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} is .*; it must be"):
+            OPTIONS[name].convert(value)
+
+
+def test_every_option_of_a_method_is_in_the_table():
+    for name in methods.METHODS:
+        for option, default in methods.get(name).options.items():
+            assert default is None or OPTIONS[option].convert(default) == default

@@ -13,7 +13,7 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution
-from rfx.solvers.l1_design import as_design
+from rfx.solvers.l1_design import WalkDesign, as_design
 from rfx.solvers.l1_gram import GramCache
 from rfx.solvers.l1_quadratic import residual, solve_quadratic
 
@@ -39,18 +39,18 @@ def solve_l1(
     working=None,
     deadline=None,
     gram=None,
-    memory_mb=1024.0,
+    max_memory_mb=2048.0,
 ) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most `tol`.
 
     blocks: ArrayBlocks, MapBlocks (or another walk over row blocks), ndarray in either order or scipy sparse, (N, D).
     y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: a class of rfx.losses.
     coef0: (D,) warm start. tol: on gap / objective. max_iter: Newton steps.
-    working: largest number of columns in the working set (default: as many as the Gram matrix may have in `memory_mb`).
+    working: largest number of columns in the working set (default: what the Gram matrix may have in half the memory).
     deadline: value of time.monotonic() after which no new step starts.
     gram: a GramCache to reuse between calls on the same rows, see there.
-    memory_mb: bound on working memory in MiB, for the Gram matrix and, when blocks are recomputed, for a copy of the
-        working columns.
+    max_memory_mb: bound on working memory in MiB: half for the Gram matrix and its factors, half for a copy of
+        the columns that matter when blocks are recomputed at each walk.
 
     The Solution's coef is (D,), its gap the absolute duality gap, its trace one entry per Newton step: `iteration`,
     `objective`, `gap`, `nnz`, `working`, `seconds`. `converged` is False when max_iter or the deadline came first.
@@ -64,9 +64,12 @@ def solve_l1(
         raise UsageError(f"lam is {lam}; it must be a positive number")
     design = as_design(blocks)
     y = _targets(y, design.shape[0], loss)
-    problem = _Problem(design, y, float(lam), loss, coef0, gram if gram is not None else GramCache())
-    problem.tol, problem.max_iter, problem.deadline = tol, max_iter, deadline
-    problem.limit = working or max(64, int(np.sqrt(memory_mb * 2**20 / 8 / 3)))
+    half = max_memory_mb * 2**20 / 2
+    problem = _Problem(
+        design, y, float(lam), loss, _start(coef0, design.shape[1]), GramCache() if gram is None else gram, tol, max_iter, deadline,
+        limit=working or max(512, int(np.sqrt(half / 24))),
+        held_limit=int(half // (max(1, len(y)) * design.itemsize)),
+    )
     problem.run()
     gap = problem.objective - problem.dual
     return Solution(
@@ -84,13 +87,19 @@ def path_l1(blocks, y, lams, loss, *, coef0=None, gram=None, **options) -> list[
 
     Takes the options of solve_l1. Each Solution has its own gap; the number of non-zeros is in its trace's last entry.
     """
-    design = as_design(blocks)
-    gram = gram if gram is not None else GramCache()
+    gram = GramCache() if gram is None else gram
     solutions = []
     for lam in sorted(lams, reverse=True):
         solutions.append(solve_l1(blocks, y, lam, loss, coef0=coef0, gram=gram, **options))
         coef0 = solutions[-1].coef
     return solutions
+
+
+def _start(coef0, columns):
+    coef = np.zeros(columns) if coef0 is None else np.array(coef0, np.float64)
+    if coef.shape != (columns,):
+        raise UsageError(f"coef0 has shape {coef.shape}; there are {columns} columns")
+    return coef
 
 
 def _targets(y, rows, loss):
@@ -108,113 +117,170 @@ class _Problem:
     y: np.ndarray
     lam: float
     loss: type
-    coef0: np.ndarray | None
+    coef: np.ndarray
     gram: GramCache
-    tol: float = 1e-4
-    max_iter: int = 200
-    deadline: float | None = None
-    limit: int = 4096
+    tol: float
+    max_iter: int
+    deadline: float | None
+    limit: int
+    held_limit: int
     trace: list = field(default_factory=list)
+    n_iter: int = 0
+    dual: float = -np.inf
+    objective: float = np.inf
+    converged: bool = False
+    curvature: np.ndarray | None = None
 
     def run(self):
-        self.coef = np.zeros(self.design.shape[1]) if self.coef0 is None else np.array(self.coef0, np.float64)
-        if self.coef.shape != (self.design.shape[1],):
-            raise UsageError(f"coef0 has shape {self.coef.shape}; there are {self.design.shape[1]} columns")
+        self.began = time.monotonic()
         self.decision = self.gram.recall(self.coef)
         if self.decision is None:
             self.decision = self.design.predict(self.coef)
-        self.dual, self.n_iter, self.converged = -np.inf, 0, False
-        began = time.monotonic()
-        size = 0
-        while True:
-            derivative = self.loss.derivative(self.decision, self.y)
-            gradient = self.design.gradient(derivative)
-            self.objective = self.lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum()
-            self.dual = max(self.dual, self._dual_value(derivative, gradient))
-            gap = self.objective - self.dual
-            nnz = np.count_nonzero(self.coef)
-            self.trace.append(
-                dict(iteration=self.n_iter, objective=self.objective, gap=max(0.0, gap), nnz=nnz, working=size,
-                     seconds=time.monotonic() - began)
-            )
-            if gap <= self.tol * max(self.objective, 1e-300):
-                self.converged = True
-                break
-            if self.n_iter >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline):
-                break
-            size = self._step(gradient)
-            if not size:
-                break
-            self.n_iter += 1
+        if isinstance(self.design, WalkDesign):
+            self._walk()
+        else:
+            self.converged = self._minimise(self.design, 0.0)
         self.gram.remember(self.coef, self.decision)
 
-    def _step(self, gradient):
+    def _walk(self):
+        """Minimise over columns held in memory, look through all of them, hold others, until none is missing."""
+        held, size = None, 0
+        while True:
+            _, gradient = self._evaluate(self.design)
+            gap = self.objective - self.dual
+            self._record(size)
+            self.converged = gap <= self.tol * self.objective
+            if self.converged or self._out_of_time():
+                return
+            before = self.n_iter
+            if 2 * np.count_nonzero(self.coef) <= self.held_limit:
+                held = self.design.hold(self._working(gradient, self.lam, self.held_limit, self.held_limit), held)
+                self._minimise(held, 0.2 * gap)
+                size = 0
+            if self.n_iter == before:
+                # Too many columns for the memory, or nothing to gain among those held: one step that walks.
+                size = self._step(self.design, gradient, self.lam)
+                if not size:
+                    return
+
+    def _minimise(self, design, allowed):
+        """Newton steps until the gap over the columns of `design` is at most `allowed` or meets the tolerance."""
+        size, bound = 0, -np.inf
+        while True:
+            value, gradient = self._evaluate(design)
+            bound = max(bound, value)
+            if design is self.design or size:
+                self._record(size)
+            if self.objective - bound <= max(allowed, self.tol * self.objective):
+                return True
+            if self._out_of_time():
+                return False
+            size = self._step(design, gradient, self.lam)
+            if not size:
+                return False
+
+    def _evaluate(self, design):
+        """(dual value, gradient) at the present coef; sets the objective, and the bound when all columns are seen."""
+        derivative = self.loss.derivative(self.decision, self.y)
+        gradient = design.gradient(derivative)
+        self.objective = float(self.lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum())
+        value = dual_value(self.loss, derivative, self.y, self.lam, gradient)
+        if design is self.design:
+            self.dual = max(self.dual, value)
+        return value, gradient
+
+    def _out_of_time(self):
+        return self.n_iter >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def _record(self, working):
+        self.trace.append({
+            "iteration": self.n_iter,
+            "objective": self.objective,
+            "gap": max(0.0, self.objective - self.dual),
+            "nnz": int(np.count_nonzero(self.coef)),
+            "working": working,
+            "seconds": time.monotonic() - self.began,
+        })
+
+    def _step(self, design, gradient, lam):
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
-        lam, coef = self.lam, self.coef
-        violation = np.where(coef == 0, np.maximum(np.abs(gradient) - lam, 0.0), np.abs(gradient + lam * np.sign(coef)))
-        wanted = self._working(violation)
-        self.gram.update(self.design, wanted, self.loss.second_derivative(self.decision, self.y))
-        columns = self.gram.columns
-        x, q = coef[columns], gradient[columns]
-        start = residual(self.gram.matrix, q, x, lam)
-        # A violation of this size costs a third of the gap that is allowed.
-        enough = 0.3 * self.tol * self.objective / max(np.abs(x).sum(), 1e-300)
-        left, rounds = solve_quadratic(self.gram.matrix, q, x, lam, max(0.1 * start, min(enough, 0.5 * start)))
-        self.trace[-1].update(viol=start, left=left, fac=rounds)
-        direction = np.zeros_like(coef)
-        direction[columns] = x - coef[columns]
-        along = self.design.predict(direction)
-        t = self._line_search(direction[columns], coef[columns], along)
-        self.trace[-1].update(t=t)
-        if t == 0.0:
-            return 0
-        if t == 1.0:
-            coef[columns] = x
+        coef = self.coef
+        wanted = self._working(gradient, lam, self.limit, max(128, 2 * np.count_nonzero(coef)))
+        weights = self.loss.second_derivative(self.decision, self.y)
+        if self.curvature is not None:
+            weights = np.maximum(weights, self.curvature)
+        self.gram.update(design, wanted, weights)
+        columns, H = self.gram.columns, self.gram.matrix
+        start = residual(H, gradient[columns], coef[columns], lam)
+        # A residual of this size costs a third of the gap that is allowed.
+        enough = 0.3 * self.tol * self.objective / max(np.abs(coef).sum(), 1e-300)
+        tolerance = max(0.1 * start, min(enough, 0.5 * start))
+        for _ in range(4):
+            x, q = coef[columns], gradient[columns]
+            solve_quadratic(H, q, x, lam, tolerance)
+            direction = np.zeros_like(coef)
+            direction[columns] = x - coef[columns]
+            along = design.predict(direction)
+            t = self._line_search(direction[columns], coef[columns], along, lam)
+            if t > 0.0:
+                break
+            # Solved too roughly to be a descent direction.
+            tolerance *= 0.01
         else:
-            coef[columns] += t * direction[columns]
+            return 0
+        # After a short step, count the rows whose curvature it met on the way: few rows inside the margin say little.
+        self.curvature = None if t > 0.5 else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
+        coef[columns] = x if t == 1.0 else coef[columns] + t * direction[columns]
         self.decision += t * along
+        self.n_iter += 1
         return len(columns)
 
-    def _working(self, violation):
-        """Columns to work on: those with a weight, and as many violators again (at least 128)."""
-        used = self.coef != 0
-        score = np.where(used, np.inf, violation)
-        size = min(self.limit, max(128, 2 * np.count_nonzero(used)))
+    def _working(self, gradient, lam, limit, size):
+        """At most `limit` columns to work on: those with a weight and `size` in all, by violation; sorted."""
+        coef = self.coef
+        at_zero = np.maximum(np.abs(gradient) - lam, 0.0)
+        score = np.where(coef == 0, at_zero, np.abs(gradient + lam * np.sign(coef)))
+        used = coef != 0
+        if np.count_nonzero(used) <= limit // 2:
+            score[used] = np.inf
         candidates = np.flatnonzero(score > 0)
+        size = min(limit, size)
         if len(candidates) > size:
-            order = np.argsort(-score[candidates], kind="stable")
-            candidates = candidates[order[:size]]
+            candidates = candidates[np.argsort(-score[candidates], kind="stable")[:size]]
         return np.sort(candidates)
 
-    def _line_search(self, p, x, along):
+    def _line_search(self, p, x, along, lam):
         """Step t >= 0 that minimises the true objective along the direction, 1 when that is nearly as good."""
-        loss, y, f, lam = self.loss, self.y, self.decision, self.lam
+        loss, y, f = self.loss, self.y, self.decision
 
         def slope(t, side=1.0):
             moved = x + t * p
             sign = np.where(moved != 0, np.sign(moved), side * np.sign(p))
             return lam * (sign @ p) + along @ loss.derivative(f + t * along, y)
 
+        def value(t):
+            return lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum()
+
         first = slope(0.0)
         if not first < 0:
             return 0.0
         # Many coordinates reach zero exactly at t = 1, where the slope jumps: both sides of it matter.
         if slope(1.0, -1.0) <= -0.5 * first and slope(1.0) >= 0.5 * first:
-            return 1.0
+            before = value(0.0)
+            if value(1.0) <= before + 0.1 * first + 1e-14 * before:
+                return 1.0
         low, high = 0.0, 1.0
         while slope(high) < 0 and high < 16:
             low, high = high, 2 * high
-        for _ in range(12):
+        while low == 0.0 or high - low > 0.02 * high:
             middle = 0.5 * (low + high)
+            if middle < 1e-12:
+                return 0.0
             if slope(middle) < 0:
                 low = middle
             else:
                 high = middle
-        return low if low > 0 else high
-
-    def _dual_value(self, derivative, gradient):
-        """Value at the best multiple s * L'(f) that satisfies ||Z'u||_inf <= lam (and clip_dual's range)."""
-        return dual_value(self.loss, derivative, self.y, self.lam, gradient)
+        return low
 
 
 def dual_value(loss, derivative, y, lam, gradient):

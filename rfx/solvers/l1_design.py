@@ -11,7 +11,7 @@ from scipy import sparse
 
 from rfx.errors import UsageError
 from rfx.parallel import for_ranges
-from rfx.solvers.blocks import ArrayBlocks
+from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
 CHUNK = 4096
@@ -39,14 +39,12 @@ def as_design(blocks):
 class DenseDesign:
     """An (N, D) float32 or float64 array in memory; C and F order need no copy."""
 
-    cheap_gradient = True
-
     def __init__(self, Z):
         if Z.dtype not in (np.float32, np.float64):
             Z = Z.astype(np.float64)
         if not (Z.flags.c_contiguous or Z.flags.f_contiguous):
             Z = np.ascontiguousarray(Z)
-        self.Z, self.shape = Z, Z.shape
+        self.Z, self.shape, self.itemsize = Z, Z.shape, Z.dtype.itemsize
 
     def predict(self, coef):
         """Z coef, (N,) float64."""
@@ -75,61 +73,96 @@ class DenseDesign:
 class WalkDesign:
     """Row blocks that are walked, and perhaps computed anew, at each question."""
 
-    cheap_gradient = False
-
     def __init__(self, blocks):
-        self.blocks, self.shape = blocks, blocks.shape
+        self.blocks, self.shape, self.itemsize = blocks, blocks.shape, np.dtype(blocks.dtype).itemsize
 
     def predict(self, coef):
         """Z coef, (N,) float64, from the columns with a weight only."""
         out = np.zeros(self.shape[0])
         used = np.flatnonzero(coef)
         if len(used):
-            some = len(used) < self.shape[1]
-            values = coef[used] if some else coef
-            for rows, Z in self.blocks.select(used) if some else self.blocks:
-                _predict(_contiguous(Z), values, out[rows])
+            for rows, Z in self._part(used):
+                _predict(_contiguous(Z), coef[used], out[rows])
         return out
 
     def gradient(self, r):
         """Z' r, (D,) float64."""
         out = np.zeros(self.shape[1])
-        if np.any(r):
-            for rows, Z in self.blocks:
-                part = r[rows]
-                _combine(np.ascontiguousarray(Z), np.flatnonzero(part), part, out)
+        rows = np.flatnonzero(r)
+        for chosen, Z in self._rows(self.blocks, rows):
+            part = r[chosen]
+            _combine(np.ascontiguousarray(Z), np.arange(len(part)), part, out)
         return out
 
     def cross(self, rows, weights, left, right=None):
-        """As DenseDesign.cross, in one walk over the columns concerned."""
+        """As DenseDesign.cross, in one walk over the columns and rows concerned."""
         total = np.zeros((len(left), len(left if right is None else right)))
-        if not len(rows):
-            return total
-        columns = left if right is None else np.union1d(left, right)
-        left_at = np.searchsorted(columns, left) if right is not None else np.arange(len(left))
+        columns = np.unique(left if right is None else np.concatenate([left, right]))
+        left_at = np.searchsorted(columns, left)
         right_at = None if right is None else np.searchsorted(columns, right)
-        for block, Z in self.blocks.select(columns):
-            first, last = np.searchsorted(rows, (block.start, block.stop))
-            for start in range(first, last, CHUNK):
-                stop = min(start + CHUNK, last)
-                chunk = rows[start:stop] - block.start
-                _add_products(_contiguous(Z), chunk, weights[start:stop], left_at, right_at, total)
+        done = 0
+        for chosen, Z in self._rows(self._part(columns), rows):
+            Z, part = _contiguous(Z), weights[done : done + len(chosen)]
+            done += len(chosen)
+            for start in range(0, len(part), CHUNK):
+                piece = part[start : start + CHUNK]
+                _add_products(Z, np.arange(start, start + len(piece)), piece, left_at, right_at, total)
         return total
 
-    def columns(self, columns) -> DenseDesign:
-        """These columns in memory."""
-        out = None
-        for rows, Z in self.blocks.select(columns):
-            if out is None:
-                out = np.empty((self.shape[0], len(columns)), Z.dtype)
-            out[rows] = Z
-        return DenseDesign(out if out is not None else np.empty((0, len(columns))))
+    def hold(self, columns, held=None):
+        """A HeldColumns of these columns, which takes from `held` what that has already."""
+        out = np.empty((self.shape[0], len(columns)), self.blocks.dtype)
+        known = np.isin(columns, held.columns) if held is not None else np.zeros(len(columns), bool)
+        if known.any():
+            at = np.searchsorted(held.columns, columns[known])
+            for start in range(0, len(out), CHUNK):
+                out[start : start + CHUNK, known] = held.dense.Z[start : start + CHUNK, at]
+        new = np.flatnonzero(~known)
+        if len(new):
+            for rows, Z in self._part(columns[new]):
+                out[rows, new] = Z
+        return HeldColumns(out, columns, self.shape)
+
+    def _part(self, columns):
+        return self.blocks if len(columns) == self.shape[1] else self.blocks.select(columns)
+
+    def _rows(self, blocks, rows):
+        """(row numbers, their features) block by block for sorted `rows`; a map computes these rows only."""
+        if isinstance(blocks, MapBlocks) and len(rows) < len(blocks.X):
+            for part, Z in MapBlocks(blocks.map, blocks.X[rows], blocks.scale, blocks.rows) if len(rows) else ():
+                yield rows[part], Z
+            return
+        for block, Z in blocks:
+            first, last = np.searchsorted(rows, (block.start, block.stop))
+            if first < last:
+                chosen = rows[first:last]
+                yield chosen, Z if len(chosen) == len(Z) else Z[chosen - block.start]
+
+
+class HeldColumns:
+    """Some columns of a walk, held in memory under their numbers in the whole; the others read as zero."""
+
+    def __init__(self, Z, columns, shape):
+        self.dense, self.columns, self.shape = DenseDesign(Z), columns, shape
+
+    def predict(self, coef):
+        """Z coef, (N,) float64; coef (D,) is zero for the columns not held."""
+        return self.dense.predict(coef[self.columns])
+
+    def gradient(self, r):
+        """Z' r, (D,) float64, zero for the columns not held."""
+        out = np.zeros(self.shape[1])
+        out[self.columns] = self.dense.gradient(r)
+        return out
+
+    def cross(self, rows, weights, left, right=None):
+        """As DenseDesign.cross."""
+        right = None if right is None else np.searchsorted(self.columns, right)
+        return self.dense.cross(rows, weights, np.searchsorted(self.columns, left), right)
 
 
 class SparseDesign:
     """A scipy sparse matrix, kept by columns."""
-
-    cheap_gradient = True
 
     def __init__(self, matrix):
         matrix = matrix.tocsc()
@@ -138,7 +171,7 @@ class SparseDesign:
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        self.matrix, self.shape = matrix, matrix.shape
+        self.matrix, self.shape, self.itemsize = matrix, matrix.shape, matrix.dtype.itemsize
 
     def predict(self, coef):
         """Z coef, (N,) float64."""

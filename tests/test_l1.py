@@ -1,0 +1,393 @@
+"""The L1 solver: an honest duality gap, agreement with independent solvers, degenerate inputs, every kind of input."""
+
+import time
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.svm import LinearSVC
+
+from rfx import env
+from rfx.errors import UsageError
+from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
+from rfx.solvers.blocks import ArrayBlocks
+from rfx.solvers.l1 import lambda_max, path_l1, solve_l1
+from rfx.solvers.l1_gram import GramCache
+from rfx.solvers.l1_interior import interior_point
+from rfx.solvers.l1_quadratic import newton_faces, residual, segment_minimum, solve_quadratic
+
+LOSSES = [Squared, SquaredHinge, Logistic]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads only wait for each other on problems of this size; the test that is about threads sets them."""
+    env.set_threads(1)
+    yield
+    env.set_threads(None)
+
+
+def make(n_rows, n_columns, loss, seed=0, dtype=np.float64):
+    """Correlated columns, of which a few matter."""
+    rng = np.random.default_rng(seed)
+    common = rng.standard_normal((n_rows, 3))
+    Z = (0.7 * common @ rng.standard_normal((3, n_columns)) + rng.standard_normal((n_rows, n_columns))).astype(dtype)
+    truth = np.zeros(n_columns)
+    truth[: min(5, n_columns)] = [1.0, -1.0, 0.5, 2.0, -0.3][:n_columns]
+    score = Z @ truth + 0.5 * rng.standard_normal(n_rows)
+    return Z, (score if loss is Squared else np.where(score > 0, 1.0, -1.0))
+
+
+def fourier(n_rows, n_columns, n_inputs=3, seed=0, dtype=np.float32):
+    """Nearly dependent Fourier features and labels that they can't quite separate."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n_rows, n_inputs))
+    Z = np.sqrt(2) * np.cos(X @ rng.normal(size=(n_inputs, n_columns)) * 2 + rng.uniform(0, 2 * np.pi, n_columns))
+    y = np.where(np.sin(3 * X).sum(axis=1) + 0.5 * rng.standard_normal(n_rows) > 0, 1.0, -1.0)
+    return Z.astype(dtype), y
+
+
+def objective(Z, y, lam, loss, w):
+    return lam * np.abs(w).sum() + loss.value(np.asarray(Z, np.float64) @ w, y).sum()
+
+
+def lower_bound(Z, y, lam, loss, w):
+    """Dual value at the scaled derivative, written out from the definition."""
+    Z = np.asarray(Z, np.float64)
+    u = loss.derivative(Z @ w, y)
+    u = u * min(1.0, lam / max(np.abs(Z.T @ u).max(), 1e-300))
+    return -loss.conjugate(loss.clip_dual(u, y), y).sum()
+
+
+def reference(Z, y, lam, loss):
+    """Accelerated proximal gradient with restarts in float64, until its own gap is 1e-10 of the objective."""
+    Z = np.asarray(Z, np.float64)
+    step = 1.0 / (loss.curvature * np.linalg.norm(Z, 2) ** 2)
+    w = v = np.zeros(Z.shape[1])
+    t = 1.0
+    for turn in range(200_000):
+        moved = v - step * (Z.T @ loss.derivative(Z @ v, y))
+        new = np.sign(moved) * np.maximum(np.abs(moved) - step * lam, 0.0)
+        if (v - new) @ (new - w) > 0:
+            t, v = 1.0, w
+            continue
+        t_new = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
+        v = new + (t - 1) / t_new * (new - w)
+        w, t = new, t_new
+        if turn % 50 == 0:
+            value = objective(Z, y, lam, loss, w)
+            if value - lower_bound(Z, y, lam, loss, w) <= 1e-10 * value:
+                return w, value
+    raise AssertionError("the reference did not converge")
+
+
+def check_kkt(Z, y, lam, loss, w, tol):
+    g = np.asarray(Z, np.float64).T @ loss.derivative(np.asarray(Z, np.float64) @ w, y)
+    assert np.all(np.abs(g) <= lam * (1 + tol))
+    used = w != 0
+    assert np.all(np.abs(g[used] + lam * np.sign(w[used])) <= lam * tol)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("shape", [(80, 20), (25, 70), (1, 4), (6, 1)])
+@pytest.mark.parametrize("fraction", [0.02, 0.3])
+def test_gap_bounds_the_suboptimality(loss, shape, fraction):
+    Z, y = make(*shape, loss)
+    lam = fraction * lambda_max(Z, y, loss)
+    _, best = reference(Z, y, lam, loss)
+    for tol in (1e-1, 1e-3, 1e-8):
+        solution = solve_l1(Z, y, lam, loss, tol=tol)
+        assert solution.converged
+        assert solution.gap <= tol * solution.objective
+        assert solution.objective == pytest.approx(objective(Z, y, lam, loss, solution.coef), rel=1e-12)
+        assert solution.objective - best <= solution.gap + 1e-9 * best
+        assert solution.objective >= best * (1 - 1e-9)
+    check_kkt(Z, y, lam, loss, solution.coef, 1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gap_is_honest_at_every_step(loss):
+    Z, y = make(80, 40, loss)
+    lam = 0.02 * lambda_max(Z, y, loss)
+    _, best = reference(Z, y, lam, loss)
+    solution = solve_l1(Z, y, lam, loss, tol=1e-9)
+    values = [entry["objective"] for entry in solution.trace]
+    assert len(values) > 2 and all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:]))
+    for entry in solution.trace:
+        assert entry["objective"] - best <= entry["gap"] + 1e-9 * best
+        assert set(entry) == {"iteration", "objective", "gap", "nnz", "working", "seconds"}
+    assert solution.trace[-1]["nnz"] == np.count_nonzero(solution.coef)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nearly_dependent_features(loss, dtype):
+    Z, y = fourier(1500, 400, dtype=dtype)
+    solution = solve_l1(Z, y, 0.5, loss, tol=1e-6)
+    assert solution.converged
+    assert objective(Z, y, 0.5, loss, solution.coef) - lower_bound(Z, y, 0.5, loss, solution.coef) <= 2e-6 * solution.objective
+    check_kkt(Z, y, 0.5, loss, solution.coef, 1e-3)
+
+
+def test_agrees_with_scikit_learn():
+    Z, y = make(300, 60, Squared)
+    lam = 0.05 * lambda_max(Z, y, Squared)
+    lasso = Lasso(alpha=lam / 300, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(Z, y)
+    np.testing.assert_allclose(solve_l1(Z, y, lam, Squared, tol=1e-10).coef, lasso.coef_, atol=1e-5)
+    Z, y = make(300, 60, Logistic)
+    options = dict(solver="liblinear", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
+    logistic = LogisticRegression(l1_ratio=1.0, **options).fit(Z, y)
+    np.testing.assert_allclose(solve_l1(Z, y, 2.0, Logistic, tol=1e-10).coef, logistic.coef_[0], atol=1e-4)
+    svc = LinearSVC(penalty="l1", dual=False, C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
+    np.testing.assert_allclose(solve_l1(Z, y, 2.0, SquaredHinge, tol=1e-10).coef, svc.fit(Z, y).coef_[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_lambda_max_separates_zero_from_something(loss):
+    Z, y = make(50, 20, loss)
+    lam = lambda_max(Z, y, loss)
+    above = solve_l1(Z, y, lam * 1.0001, loss, coef0=np.ones(20))
+    assert not above.coef.any() or above.gap > 0
+    above = solve_l1(Z, y, lam * 1.0001, loss)
+    assert not above.coef.any() and above.n_iter == 0 and above.converged
+    assert solve_l1(Z, y, lam * 0.99, loss, tol=1e-8).coef.any()
+    assert not solve_l1(Z, y, lam * 10, loss, coef0=np.ones(20), tol=1e-10).coef.any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_warm_start_from_the_solution_stops_at_once(loss):
+    Z, y = make(100, 50, loss)
+    first = solve_l1(Z, y, 1.0, loss, tol=1e-6)
+    again = solve_l1(Z, y, 1.0, loss, tol=1e-5, coef0=first.coef)
+    assert again.n_iter == 0 and again.converged
+    np.testing.assert_array_equal(again.coef, first.coef)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_duplicates_and_zero_columns(loss):
+    Z, y = make(80, 15, loss)
+    lam = 0.05 * lambda_max(Z, y, loss)
+    best = solve_l1(Z, y, lam, loss, tol=1e-9)
+    wide = np.hstack([Z, np.zeros((80, 3)), Z, -Z[:, :4]])
+    solution = solve_l1(wide, y, lam, loss, tol=1e-9)
+    assert solution.converged
+    assert solution.objective == pytest.approx(best.objective, rel=1e-8)
+    assert not solution.coef[15:18].any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_zero_features_and_no_columns(loss):
+    y = np.array([1.0, -1.0, 1.0])
+    for Z in (np.zeros((3, 4)), np.zeros((3, 0))):
+        solution = solve_l1(Z, y, 1.0, loss)
+        assert solution.converged and not solution.coef.any() and len(solution.coef) == Z.shape[1]
+    assert lambda_max(np.zeros((3, 0)), y, loss) == 0.0
+
+
+@pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+def test_all_labels_equal(loss, label):
+    Z, _ = make(60, 12, loss)
+    y = np.full(60, label)
+    solution = solve_l1(Z, y, 0.5, loss, tol=1e-8)
+    assert solution.converged
+    assert solution.objective == pytest.approx(reference(Z, y, 0.5, loss)[1], rel=1e-7)
+
+
+def test_separable_with_a_tiny_penalty():
+    Z, y = make(40, 60, SquaredHinge)
+    solution = solve_l1(Z, y, 1e-4, SquaredHinge, tol=1e-5)
+    assert solution.converged and solution.objective < 0.01
+
+
+class Recomputed:
+    """Blocks that share one buffer and know nothing but how to be walked."""
+
+    def __init__(self, Z, rows=37):
+        self.Z, self.shape, self.dtype, self.rows = Z, Z.shape, Z.dtype, rows
+
+    def __iter__(self):
+        buffer = np.empty((self.rows, self.shape[1]), self.dtype)
+        for start in range(0, self.shape[0], self.rows):
+            rows = slice(start, min(start + self.rows, self.shape[0]))
+            part = buffer[: rows.stop - start]
+            part[:] = self.Z[rows]
+            yield rows, part
+            buffer[:] = np.nan
+
+    def select(self, columns):
+        return Recomputed(self.Z[:, columns], self.rows)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_kind_of_input_gives_the_same(loss, dtype):
+    Z, y = make(150, 200, loss, dtype=dtype)
+    Z[np.abs(Z) < 0.7] = 0.0
+    expected = solve_l1(Z, y, 3.0, loss, tol=1e-9)
+    kinds = [
+        np.asfortranarray(Z),
+        np.hstack([Z, Z])[:, :200],
+        np.repeat(Z, 2, axis=1)[:, ::2],
+        ArrayBlocks(Z),
+        ArrayBlocks(Z, rows=13),
+        sparse.csr_matrix(Z),
+        sparse.csc_array(Z),
+        sparse.coo_matrix(Z),
+        Recomputed(Z),
+    ]
+    for blocks in kinds:
+        solution = solve_l1(blocks, y, 3.0, loss, tol=1e-9)
+        assert solution.converged
+        np.testing.assert_allclose(solution.coef, expected.coef, atol=2e-5)
+        assert solution.objective == pytest.approx(expected.objective, rel=1e-8)
+    walked = solve_l1(Recomputed(Z), y, 3.0, loss, tol=1e-9, max_memory_mb=0.0)
+    np.testing.assert_allclose(walked.coef, expected.coef, atol=2e-5)
+    assert lambda_max(Recomputed(Z), y, loss) == pytest.approx(lambda_max(sparse.csr_matrix(Z), y, loss), rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_small_working_set_gets_there_too(loss):
+    Z, y = make(150, 80, loss)
+    lam = 0.01 * lambda_max(Z, y, loss)
+    expected = solve_l1(Z, y, lam, loss, tol=1e-6)
+    assert np.count_nonzero(expected.coef) > 20
+    small = solve_l1(Z, y, lam, loss, tol=1e-4, working=20, max_iter=3000)
+    assert small.converged
+    assert max(entry["working"] for entry in small.trace) <= 20
+    assert small.objective == pytest.approx(expected.objective, rel=3e-6)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_threads_change_nothing_but_rounding(loss, order):
+    Z, y = fourier(3000, 300)
+    Z = np.asarray(Z, order=order)
+    found = []
+    for threads in (1, 2):
+        env.set_threads(threads)
+        found.append(solve_l1(Z, y, 2.0, loss, tol=1e-8))
+    np.testing.assert_allclose(found[0].coef, found[1].coef, atol=1e-5)
+    assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_path(loss):
+    Z, y = make(200, 80, loss)
+    lams = np.geomspace(lambda_max(Z, y, loss) * 1.01, 1.0, 8)
+    path = path_l1(Z, y, lams[::-1], loss, tol=1e-6)
+    assert [s.converged for s in path] == [True] * 8
+    assert path[0].trace[-1]["nnz"] == 0 and path[-1].trace[-1]["nnz"] > 0
+    for lam, solution in zip(lams, path):
+        alone = solve_l1(Z, y, lam, loss, tol=1e-6)
+        assert solution.objective == pytest.approx(alone.objective, rel=3e-6)
+        assert solution.gap <= 1e-6 * solution.objective
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rounds_share_a_gram_cache(loss):
+    """Algorithm 1: new columns each round, zeros dropped in between."""
+    Z, y = fourier(1000, 300)
+    rng = np.random.default_rng(5)
+    cache, active, coef = GramCache(), np.empty(0, np.int64), np.empty(0)
+    for new in np.array_split(rng.permutation(300), 5):
+        columns = np.concatenate([active, new])
+        start = np.concatenate([coef, np.zeros(len(new))])
+        solution = solve_l1(Z[:, columns], y, 1.0, loss, coef0=start, gram=cache, tol=1e-7)
+        plain = solve_l1(Z[:, columns], y, 1.0, loss, tol=1e-7)
+        assert solution.converged
+        assert solution.objective == pytest.approx(plain.objective, rel=3e-7)
+        assert solution.objective == pytest.approx(objective(Z[:, columns], y, 1.0, loss, solution.coef), rel=1e-9)
+        kept = np.flatnonzero(solution.coef)
+        cache.keep(kept)
+        active, coef = columns[kept], solution.coef[kept]
+        size = len(cache.columns)
+        part = Z[:, active[cache.columns]].astype(np.float64)
+        gram = (part.T * cache.weights) @ part
+        np.testing.assert_allclose(cache.matrix[:size, :size], gram, atol=1e-5 * np.abs(gram).max())
+
+
+def test_gram_cache_forgets_what_was_dropped_with_a_weight():
+    Z, y = fourier(300, 40)
+    cache = GramCache()
+    solution = solve_l1(Z, y, 1.0, SquaredHinge, gram=cache)
+    assert cache.recall(solution.coef) is not None
+    np.testing.assert_allclose(cache.recall(np.append(solution.coef, [0.0])), Z.astype(float) @ solution.coef, atol=1e-9)
+    assert cache.recall(np.append(solution.coef, [1.0])) is None
+    kept = np.flatnonzero(solution.coef)[1:]
+    cache.keep(kept)
+    assert cache.recall(solution.coef[kept]) is None
+    other = solve_l1(Z[:200], y[:200], 1.0, SquaredHinge, gram=cache)
+    assert other.converged
+    cache.keep([])
+    assert len(cache.columns) == 0
+
+
+def test_limits_are_reported():
+    Z, y = fourier(500, 200)
+    stopped = solve_l1(Z, y, 0.1, SquaredHinge, max_iter=1)
+    assert not stopped.converged and stopped.n_iter == 1 and stopped.gap > 1e-4 * stopped.objective
+    late = solve_l1(Z, y, 0.1, SquaredHinge, deadline=time.monotonic() - 1)
+    assert not late.converged and late.n_iter == 0
+
+
+def test_bad_arguments_are_named():
+    Z, y = make(10, 3, SquaredHinge)
+    with pytest.raises(UsageError, match="hinge.*choose one of squared"):
+        solve_l1(Z, y, 1.0, Hinge)
+    for lam in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(UsageError, match="lam is .*positive"):
+            solve_l1(Z, y, lam, Squared)
+    with pytest.raises(UsageError, match="labels.*-1 and \\+1"):
+        solve_l1(Z, y + 1, 1.0, Logistic)
+    with pytest.raises(UsageError, match="y has shape"):
+        solve_l1(Z, y[:4], 1.0, Squared)
+    with pytest.raises(UsageError, match="coef0 has shape"):
+        solve_l1(Z, y, 1.0, Squared, coef0=np.zeros(5))
+    with pytest.raises(UsageError, match="dimensions"):
+        solve_l1(Z[0], y, 1.0, Squared)
+    with pytest.raises(UsageError, match="list"):
+        solve_l1([[1.0]], y, 1.0, Squared)
+
+
+def quadratic(k=60, rank=25, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((rank, k)) * np.geomspace(1, 1e-3, rank)[:, None]
+    return A.T @ A, A.T @ rng.standard_normal(rank) * 3
+
+
+@pytest.mark.parametrize("lam", [0.01, 1.0, 1e3])
+def test_small_quadratic(lam):
+    """The means together and the interior-point method alone, on a singular Hessian."""
+    H, c = quadratic()
+    x, q = np.zeros(60), c.copy()
+    left, _ = solve_quadratic(H, q, x, lam, 1e-6)
+    assert left <= 1e-6 and residual(H, H @ x + c, x, lam) <= 1e-5
+    x2, q2, _ = interior_point(H, c, np.zeros(60), lam, lambda x, q: residual(H, q, x, lam) <= 1e-5)
+    value = [lam * np.abs(v).sum() + c @ v + 0.5 * v @ H @ v for v in (x, x2)]
+    assert value[0] == pytest.approx(value[1], abs=1e-6 * (1 + abs(value[0])))
+
+
+def test_newton_on_the_right_face_is_exact():
+    H, c = quadratic(k=10, rank=30)
+    H += np.eye(10)
+    x, q = np.zeros(10), c.copy()
+    solve_quadratic(H, q, x, 0.1, 1e-10)
+    near = x * 1.01
+    gradient = H @ near + c
+    newton_faces(H, gradient, near, 0.1)
+    np.testing.assert_allclose(near, x, atol=1e-6)
+
+
+def test_segment_minimum_against_a_grid():
+    rng = np.random.default_rng(1)
+    grid = np.linspace(0, 1, 20_001)
+    for _ in range(50):
+        x, p = rng.standard_normal((2, 4))
+        x[0] = 0.0
+        slope, curvature, lam = rng.normal() * 3, rng.uniform(0, 4), 1.0
+        t = segment_minimum(x, p, slope, curvature, lam)
+        values = lam * np.abs(x + grid[:, None] * p).sum(axis=1) + slope * grid + 0.5 * curvature * grid**2
+        at_t = lam * np.abs(x + t * p).sum() + slope * t + 0.5 * curvature * t * t
+        assert at_t <= values.min() + 1e-6

@@ -31,12 +31,12 @@ def _count(text, at, stop):
     return newlines, colons
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _blank(byte):
     return byte == 32 or byte == 9 or byte == 13
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _ends_token(text, at, stop):
     return at >= stop or _blank(text[at]) or text[at] == _NEWLINE or text[at] == _HASH
 

@@ -7,7 +7,9 @@ from sklearn.linear_model import Ridge
 from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
+from rfx.solvers import ridge
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.cg import choose_factor
 from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
 
 
@@ -132,3 +134,21 @@ def test_targets_that_do_not_match_the_rows_are_refused():
     Z, Y = make(5, 3)
     with pytest.raises(UsageError, match="4 targets for 5 rows"):
         solve_ridge(ArrayBlocks(Z), Y[:4], 1.0)
+
+
+@pytest.mark.parametrize(("gamma", "lam", "direct"), [(0.3, 1.0, False), (30.0, 1e-4, True)])
+@pytest.mark.parametrize("outputs", [(), (2,)])
+def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(gamma, lam, direct, outputs, monkeypatch):
+    rng = np.random.default_rng(7)
+    X = rng.uniform(-1, 1, (1600, 5)).astype(np.float32)
+    Y = rng.standard_normal((1600, *outputs)) + np.sin(3 * X[:, 0]).reshape(-1, *[1] * len(outputs))
+    made = []
+    monkeypatch.setattr(ridge, "_sampling_pays", lambda *_: True)
+    monkeypatch.setattr(ridge, "_PATIENCE", 12)
+    monkeypatch.setattr(ridge, "choose_factor", lambda *args: made.append(args) or choose_factor(*args))
+    Z = sample("gaussian", 5, 1300, 0, gamma=gamma).transform(X) * np.float32(1300**-0.5)
+    for solution in solve_ridge_grid(ArrayBlocks(Z), Y, [lam, 2 * lam], tol=1e-8)[:1]:
+        assert solution.converged
+        best = objective(Z, Y, lam, reference(Z, Y, lam))
+        assert best * (1 - 1e-9) <= solution.objective <= best + 2 * solution.gap + 1e-9 * best
+    assert len(made) == direct

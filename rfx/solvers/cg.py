@@ -13,6 +13,7 @@ from rfx.errors import UsageError
 from rfx.solvers.blocks import adjoint, apply
 
 _TILE = 1024
+_ROWS_PER_COLUMN = 8
 
 
 def check_problem(blocks, y, lam):
@@ -32,7 +33,7 @@ def conjugate_gradients(product, residual, precondition, enough, max_iter, deadl
     """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere form).
 
     product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions conjugate when M^-1 is
-    only symmetric up to float32 rounding (Notay 2000). enough(r): whether the residual (n,) or (n, k) is small enough.
+    only symmetric up to float32 rounding (Notay 2000). enough(x, r): whether the residual (n,) or (n, k) is small enough.
     Returns (x, residual, iterations).
     """
     r = residual.copy()
@@ -45,7 +46,7 @@ def conjugate_gradients(product, residual, precondition, enough, max_iter, deadl
         x += step * p
         before = r
         r = r - step * q
-        if enough(r) or late(deadline) or not np.any(step):
+        if enough(x, r) or late(deadline) or not np.any(step):
             return x, r, iteration
         z = precondition(r)
         beta = np.maximum(0.0, _ratio(_dots(r - before, z), rz))
@@ -247,15 +248,15 @@ def sampled_factor(blocks, weights, lam, rows: int, max_memory_mb: float):
     """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than `max_memory_mb`.
 
     With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) / (1 - sqrt(d/m)))^2.
-    The rows' own Gram matrix is the smaller one as long as rows < D.
+    weights: (N,). The rows' own Gram matrix is the smaller one as long as rows < D.
     """
     n_rows, n_columns = blocks.shape
     itemsize = blocks.dtype.itemsize
     available = max_memory_mb * 2**20 / itemsize
     rows = min(rows, n_rows)
     if n_columns <= rows and n_columns**2 <= available:
-        # a row costs as much as the D x D factorisation saves until there are several times D
-        part, weights = _draw(blocks, weights, max(rows, 8 * n_columns))
+        # here a row adds nothing to the size of the factor, so that there can be several times D of them
+        part, weights = _draw(blocks, weights, max(rows, _ROWS_PER_COLUMN * n_columns))
         return ColumnFactor(part, weights).prepare(lam)
     rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
     if rows < min(n_rows, n_columns, 64):

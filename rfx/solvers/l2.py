@@ -116,7 +116,7 @@ class _Newton:
             lambda p: problem.lam * p + product(part, p, weights),
             -point.g,
             self.factor,
-            lambda r: float(r @ r) <= bound,
+            lambda x, r: float(r @ r) <= bound,
             200,
             self.deadline,
         )

@@ -1,28 +1,35 @@
 """Ridge regression: min_W lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 (Yen et al. 2014, equation 5 with squared loss).
 
-The smaller of the Gram matrices Z'Z and Z Z' is summed over blocks into one array and factored in place; conjugate
-gradients on the features themselves, with float64 sums, correct what the factor's type has lost. Several lambdas share
-the walk that makes the Gram matrix, which is factored anew for each: an eigendecomposition costs as much as about
-twenty-five factorisations.
+Conjugate gradients on the features themselves, with float64 sums, preconditioned by one of two factors. Random features
+have few directions that matter at a given lambda, so that a Gram matrix of some of the rows and a dozen walks are often
+cheaper than the whole Gram matrix; where they are not, or turn out not to be, the smaller of Z'Z and Z Z' is summed over
+blocks into one array and factored in place, and what is left to correct is the rounding of the factor's type. Several
+lambdas share the Gram matrix, which is factored anew for each: an eigendecomposition costs as much as about twenty-five
+factorisations.
 """
 
 import numpy as np
 
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import adjoint, default_memory_mb, product, walk
-from rfx.solvers.cg import RowFactor, check_problem, choose_factor, conjugate_gradients, late
+from rfx.solvers.blocks import ArrayBlocks, adjoint, default_memory_mb, product, walk
+from rfx.solvers.cg import RowFactor, check_problem, choose_factor, conjugate_gradients, late, sampled_factor
 
 _RESTARTS = 20
+# Steps that a sampled factor is expected to need, and those after which it is given up for the whole Gram matrix.
+_EXPECTED_STEPS, _PATIENCE = 15, 40
+# Seconds for one float32 multiplication and addition in a Gram matrix, for one feature read and for one computed:
+# only their ratios matter.
+_GRAM, _READ, _COMPUTED = 1e-11, 3e-10, 1.5e-9
 
 
 def solve_ridge(blocks, Y, lam, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None) -> Solution:
     """The minimiser for one lam > 0.
 
     blocks: the (N, D) features. Y: (N,) or (N, k) targets. tol: relative duality gap of each output. max_iter:
-    conjugate gradient steps. max_memory_mb: what the Gram matrix may take; beyond it the preconditioner is of low rank.
-    deadline: time.monotonic() at which to stop. Gap: with u = Z w - y the dual value is -1/2 ||u||^2 - u.y -
-    ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam). n_iter counts conjugate gradient steps, after the
-    direct solution. Raises UsageError for a lam that is not positive or targets that are not one for each row.
+    conjugate gradient steps. max_memory_mb: what the factor may take; where the Gram matrix does not fit, the
+    preconditioner is of low rank. deadline: time.monotonic() at which to stop. Gap: with u = Z w - y the dual value is
+    -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam). n_iter counts conjugate
+    gradient steps. Raises UsageError for a lam that is not positive or targets that are not one for each row.
     """
     return solve_ridge_grid(
         blocks, Y, [lam], tol=tol, max_iter=max_iter, max_memory_mb=max_memory_mb, deadline=deadline
@@ -37,38 +44,85 @@ def solve_ridge_grid(
     for lam in lams:
         check_problem(blocks, Y, lam)
     limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    factor = choose_factor(blocks, max_memory_mb=limit)
-    target = None if isinstance(factor, RowFactor) else adjoint(blocks, Y)
-    return [_solve(blocks, Y, lam, factor.prepare(lam), target, tol, max_iter, deadline) for lam in lams]
+    factors = _Factors(blocks, limit, _sampling_pays(blocks, Y, len(lams)))
+    return [_solve(blocks, Y, lam, factors, tol, max_iter, deadline) for lam in lams]
 
 
-def _solve(blocks, Y, lam, factor, target, tol, max_iter, deadline):
-    W = adjoint(blocks, factor.dual(Y)) if target is None else factor(target)
-    n_iter, trace = 0, []
+def _sampled_rows(n_rows):
+    return max(1024, int(np.sqrt(500.0 * n_rows)))
 
+
+def _sampling_pays(blocks, Y, lams):
+    """Whether a sampled factor and the steps that it is expected to need cost less than half of the Gram matrix."""
+    (n_rows, n_columns), rows = blocks.shape, _sampled_rows(blocks.shape[0])
+    small, large = sorted(blocks.shape)
+    if rows >= n_rows:
+        return False
+    sampled = rows**2 * n_columns if rows < n_columns else 8 * n_columns**3
+    walk = n_rows * n_columns * Y[:1].size * (_READ if isinstance(blocks, ArrayBlocks) else _COMPUTED)
+    whole = (large * small**2 + lams * small**3 / 3) * _GRAM
+    return 2 * (sampled * _GRAM + lams * _EXPECTED_STEPS * walk) < whole
+
+
+class _Factors:
+    """The preconditioners of one problem, each made when first asked for."""
+
+    def __init__(self, blocks, limit, sampling):
+        self.blocks, self.limit, self.sampling = blocks, limit, sampling
+        self._sampled = self._whole = None
+
+    def sampled(self, lam):
+        if self._sampled is None:
+            ones = np.ones(self.blocks.shape[0])
+            self._sampled = sampled_factor(self.blocks, ones, lam, _sampled_rows(len(ones)), self.limit / 2)
+        return self._sampled.prepare(lam)
+
+    def whole(self, lam):
+        self._sampled, self.sampling = None, False
+        if self._whole is None:
+            self._whole = choose_factor(self.blocks, self.limit)
+        return self._whole.prepare(lam)
+
+
+def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
+    factor, W, n_iter, trace = None, None, 0, []
+    if factors.sampling:
+        factor = factors.sampled(lam)
+        W = np.zeros((blocks.shape[1], *Y.shape[1:]))
     for _ in range(_RESTARTS):
+        if factor is None:
+            factor = factors.whole(lam)
+            if W is None:
+                W = adjoint(blocks, factor.dual(Y)) if isinstance(factor, RowFactor) else factor(adjoint(blocks, Y))
         F, G = walk(blocks, W, lambda rows, f: f - Y[rows])
         G += lam * W
-        objectives = 0.5 * lam * _squares(W) + 0.5 * _squares(F - Y)
-        gaps = _squares(G) / (2 * lam)
+        objectives = 0.5 * lam * _dots(W, W) + 0.5 * _dots(F - Y, F - Y)
+        gaps = _dots(G, G) / (2 * lam)
         converged = bool(np.all(gaps <= tol * objectives))
         trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.max())})
         if converged or n_iter >= max_iter or late(deadline):
             break
-        # the objective falls by less than the gap, so that half of what is allowed now is enough then
-        allowed = np.maximum(0.5 * tol * (objectives - gaps), 0.1 * tol * objectives) * 2 * lam
+
+        def enough(X, R, objectives=objectives, G=G):
+            # the objective at W + X is known from the residuals; half of the tolerance is for rounding
+            now = objectives - 0.5 * _dots(X, R - G)
+            return np.all(_dots(R, R) <= lam * tol * now)
+
+        most = max_iter - n_iter
         step, _, steps = conjugate_gradients(
             lambda P: lam * P + product(blocks, P),
             -G,
             factor,
-            lambda R, allowed=allowed: np.all(_squares(R) <= allowed),
-            max_iter - n_iter,
+            enough,
+            min(most, _PATIENCE) if factors.sampling else most,
             deadline,
         )
         W = W + step
         n_iter += steps
+        if factors.sampling and steps >= _PATIENCE:
+            factor, factors.sampling = None, False
     return Solution(W, float(objectives.sum()), float(gaps.max()), n_iter, converged, trace)
 
 
-def _squares(A):
-    return np.einsum("i...,i...->...", A, A)
+def _dots(A, B):
+    return np.einsum("i...,i...->...", A, B)

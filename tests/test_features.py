@@ -90,6 +90,18 @@ def test_blocks_threads_sparsity_and_file_form_change_nothing(name):
         np.testing.assert_allclose(other, reference, atol=1e-9)
 
 
+def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
+    feature_map = sample("perceptron", 6, 200_000, seed=3, dtype=np.float64, radius=RADIUS).fit_range(X)
+    Z = feature_map.transform(X)
+    products = Z[:, None, :] * Z[None, :, :]
+    difference = products.mean(-1) - exact("perceptron")
+    deviation = products.std(-1) / math.sqrt(products.shape[-1])
+    assert np.all(np.abs(difference - np.diag(difference).mean()) <= 5 * deviation + 1e-3)
+    assert np.all(np.ptp(Z, axis=0) > 0)  # every feature tells some rows apart
+    part = sample("perceptron", 6, 7, seed=3, start=40, dtype=np.float64, radius=RADIUS).fit_range(X)
+    np.testing.assert_allclose(part.transform(X), Z[:, 40:47])
+
+
 def test_short_cosine_is_accurate():
     arrays = {"frequencies": np.ones((1, 1), np.float32), "phases": np.zeros(1, np.float32)}
     turns = np.linspace(-4, 4, 80001, dtype=np.float32)[:, None]

@@ -9,6 +9,7 @@ from numba import njit
 from rfx import parallel
 from rfx.features.base import FeatureMap
 from rfx.features.random import normals, uniforms
+from rfx.kernels import perceptron_constant
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
 
@@ -27,16 +28,36 @@ class PerceptronMap(FeatureMap):
         theta = normals(seed, DIRECTION, start, stop, n_inputs)
         theta /= np.linalg.norm(theta, axis=1, keepdims=True)
         a = params["radius"] * (2 * uniforms(seed, THRESHOLD, start, stop, 1)[:, 0] - 1)
-        return {"directions": theta.T, "thresholds": a}
+        scale = math.sqrt(params["radius"] / perceptron_constant(n_inputs))
+        return {"directions": theta.T, "thresholds": a, "scales": np.full(stop - start, scale)}
+
+    def fit_range(self, X) -> "PerceptronMap":
+        """The same directions with every threshold moved, in proportion, into the range of theta.x over the rows of X.
+
+        A threshold outside that range makes a constant feature, and most are outside. Feature j is scaled by
+        sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P less a constant, so f changes by a constant only.
+        """
+        directions, thresholds = self.arrays["directions"], self.arrays["thresholds"]
+        lo, hi = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
+        rows = max(1, 2**22 // self.n_features)
+        buffer = np.empty((min(rows, X.shape[0]), self.n_features), self.dtype)
+        for start in range(0, X.shape[0], rows):
+            part = X[start : start + rows]
+            Z = self._project(part, directions, buffer[: part.shape[0]])
+            lo, hi = np.minimum(lo, Z.min(axis=0)), np.maximum(hi, Z.max(axis=0))
+        share = (thresholds.astype(np.float64) / self.params["radius"] + 1) / 2 if self.params["radius"] else 0.5
+        arrays = {
+            "directions": directions,
+            "thresholds": (lo + share * (hi - lo)).astype(self.dtype),
+            "scales": np.sqrt((hi - lo) / (2 * perceptron_constant(self.n_inputs))).astype(self.dtype),
+        }
+        return PerceptronMap(self.name, self.n_inputs, self.params, arrays)
 
     def transform(self, X, out=None):
         out = self._check(X, out)
         self._project(X, self.arrays["directions"], out)
-        d = self.n_inputs
-        c_d = math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) / math.sqrt(math.pi)
-        value = self.dtype.type(math.sqrt(self.params["radius"] / c_d))
-        thresholds = self.arrays["thresholds"]
-        parallel.for_ranges(lambda start, stop: _signs(out[start:stop], thresholds, value), len(out), smallest=64)
+        thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
+        parallel.for_ranges(lambda start, stop: _signs(out[start:stop], thresholds, scales), len(out), smallest=64)
         return out
 
 
@@ -70,10 +91,10 @@ class StumpMap(FeatureMap):
 
 
 @njit(cache=True, nogil=True)
-def _signs(Z, thresholds, value):
+def _signs(Z, thresholds, scales):
     for i in range(Z.shape[0]):
         for j in range(Z.shape[1]):
-            Z[i, j] = value if Z[i, j] >= thresholds[j] else -value
+            Z[i, j] = scales[j] if Z[i, j] >= thresholds[j] else -scales[j]
 
 
 @njit(cache=True, nogil=True)

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from rfx.features import FeatureMap
+from rfx.errors import UsageError
+from rfx.features import FeatureMap, sample
+from rfx.methods import gamma
 from rfx.methods.base import Method
 from rfx.solvers.blocks import MapBlocks, block_rows
 
@@ -11,6 +13,19 @@ PREDICTION_BYTES = 4 * 2**20
 
 class LinearMethod(Method):
     """f(x) = coef' phi(x): self.map (D features) and self.coef (D, k), already scaled for unscaled phi."""
+
+    def _sample(self, X, Y, lam) -> FeatureMap:
+        """The map of the options' kernel, features and seed; lam is the ridge parameter that `--gamma tuned` validates with."""
+        p = self.params
+        params = gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"])
+        in_range = p["features"] == "range"
+        if in_range and p["kernel"] != "perceptron":
+            raise UsageError(f"--features is range, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
+        feature_map = sample(
+            p["kernel"], X.shape[1], p["n_features"], p["seed"], dtype=np.dtype(p["dtype"]),
+            variant="offset" if in_range else p["features"], **params,
+        )
+        return feature_map.fit_range(X) if in_range else feature_map
 
     def _decide(self, X):
         return linear_decision(self.map, self.coef, X)

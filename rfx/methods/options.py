@@ -79,7 +79,12 @@ OPTIONS = {
             "median: from median distances; tuned: median times 1/4, 1 or 4, by validation.",
             ("paper", "median", "tuned"), low=0, open_low=True,
         ),
-        Option("features", str, "Fourier features as sqrt2 cos(w.x + b) (offset) or as cos and sin of the same w (pairs).", ("offset", "pairs")),
+        Option(
+            "features", str,
+            "Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
+            "whole ball (offset) or within the range of the training rows (range), where they tell rows apart.",
+            ("offset", "pairs", "range"),
+        ),
         Option("n_features", int, "Number D of random features.", low=1),
         Option(
             "lam", float,

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-from rfx.features import sample
-from rfx.methods import gamma
 from rfx.methods.linear import LinearMethod
 from rfx.solvers.blocks import feature_blocks
 from rfx.solvers.l2 import solve_l2
@@ -44,12 +42,8 @@ class RF(LinearMethod):
         return solution
 
     def _blocks(self, X, Y):
-        p = self.params
-        params = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])
-        feature_map = sample(
-            p["kernel"], X.shape[1], p["n_features"], p["seed"], dtype=np.dtype(p["dtype"]), variant=p["features"], **params
-        )
-        return feature_map, feature_blocks(feature_map, X, 1 / math.sqrt(p["n_features"]), p["max_memory"])
+        feature_map = self._sample(X, Y, self.lam)
+        return feature_map, feature_blocks(feature_map, X, 1 / math.sqrt(feature_map.n_features), self.params["max_memory"])
 
     def _limits(self):
         p = self.params

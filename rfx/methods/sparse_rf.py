@@ -3,8 +3,6 @@
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.features import sample
-from rfx.methods import gamma
 from rfx.methods.linear import LinearMethod, linear_decision
 from rfx.methods.rf import RF
 from rfx.solvers.algorithm1 import screened, solve_rounds
@@ -34,11 +32,7 @@ class SparseRF(LinearMethod):
         p = self.params
         if p["solver"] == "libsvm":
             raise UsageError("--solver is libsvm, which has no L1 regularisation; choose rfx or liblinear")
-        kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, 1.0, p["seed"])
-        feature_map = self._timed(
-            sample, p["kernel"], X.shape[1], p["n_features"], p["seed"], dtype=np.dtype(p["dtype"]), variant=p["features"],
-            **kernel_params,
-        )
+        feature_map = self._timed(self._sample, X, Y, 1.0)
         self.lam = self._choose_lam(feature_map, X, Y) if isinstance(p["lam"], str) else p["lam"]
         solution = self._solve(feature_map, X, Y, self.lam)
         self._keep_nonzero(feature_map, solution.coef)

@@ -26,7 +26,8 @@ def command(paper, as_json):
     table = [[name.replace("_", " ") for name in COLUMNS]] + [[_cell(row[name]) for name in COLUMNS] for row in rows]
     widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
     for line in table:
-        padded = (cell.rjust(width) if 2 <= i <= 4 else cell.ljust(width) for i, (cell, width) in enumerate(zip(line, widths)))
+        padded = [cell.ljust(width) for cell, width in zip(line, widths)]
+        padded[2:5] = [cell.rjust(width) for cell, width in zip(line[2:5], widths[2:5])]  # the numbers
         click.echo("  ".join(padded).rstrip())
 
 

@@ -217,23 +217,15 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
 
 
 def _formatted(labels, indptr, columns, values, precision):
-    # Labels are few: always exact, so that the classes stay the same numbers.
-    names = _numbers(np.asarray(labels), None)
-    entries = list(map("%d:%s".__mod__, zip(columns.tolist(), _numbers(values, precision))))
-    bounds = indptr.tolist()
-    rows = (" ".join([name, *entries[a:b]]) for name, a, b in zip(names, bounds, bounds[1:]))
-    return ("\n".join(rows) + "\n").encode("ascii")
-
-
-def _numbers(values, precision):
-    """Each value as text, whole numbers without `.0`."""
     if precision is None and values.dtype == np.float32:
         precision = 9
-    if precision is not None:
-        return map(f"%.{precision}g".__mod__, values.tolist())
-    return map(_shortest, values.astype(np.float64).tolist())
-
-
-def _shortest(value):
-    text = repr(value)
-    return text[:-2] if text.endswith(".0") else text
+    form = "%d:%r" if precision is None else f"%d:%.{precision}g"
+    values = values.astype(np.float64) if precision is None else values
+    entries = list(map(form.__mod__, zip(columns.tolist(), values.tolist())))
+    # Labels are few: always exact, so that the classes stay the same numbers.
+    names = map(repr, np.asarray(labels, np.float64).tolist())
+    bounds = indptr.tolist()
+    rows = [" ".join([name, *entries[a:b]]) for name, a, b in zip(names, bounds, bounds[1:])]
+    rows.append("")
+    # Whole numbers without the `.0` of repr, in two passes over the text instead of a call for every number.
+    return "\n".join(rows).replace(".0 ", " ").replace(".0\n", "\n").encode("ascii")

@@ -1,130 +1,29 @@
-"""The LIBSVM text format: bytes to arrays in numba code, and what is wrong with a line in words.
+"""The LIBSVM text format: bytes to arrays on all threads, and what is wrong with a line in words.
 
-The compiled parser only decides whether a line is good; `line_problems` says in Python what is wrong with a bad one, so
-the rules stand once for speed and once for people, and the tests hold the two together.
+The compiled parser (`svmparse`) only decides whether a line is good; `line_problems` says in Python what is wrong with a
+bad one, so the rules stand once for speed and once for people, and the tests hold the two together.
 """
 
 import re
 
 import numpy as np
-from numba import njit
 
 from rfx import env
-from rfx.data.floats import MALFORMED, UNDECIDED, parse_number
+from rfx.data.svmparse import count_marks, parse_lines
 from rfx.parallel import for_ranges
 
-_NEWLINE, _HASH, _COLON = 10, 35, 58
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _UNFINISHED = re.compile(r"[+-]?\.?|[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?", re.ASCII)  # the beginning of a number
 _TOKEN = re.compile(rb"[^ \t\r]+")
 
 
-@njit(cache=True, nogil=True)
-def _count(text, at, stop):
-    """Newlines and colons in text[at:stop]: bounds for its rows and entries."""
-    newlines = 0
-    colons = 0
-    for i in range(at, stop):
-        newlines += text[i] == _NEWLINE
-        colons += text[i] == _COLON
-    return newlines, colons
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _blank(byte):
-    return byte == 32 or byte == 9 or byte == 13
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _ends_token(text, at, stop):
-    return at >= stop or _blank(text[at]) or text[at] == _NEWLINE or text[at] == _HASH
-
-
-@njit(cache=True, nogil=True)
-def _line_end(text, at, stop):
-    while at < stop and text[at] != _NEWLINE:
-        at += 1
-    return at
-
-
-@njit(cache=True, nogil=True)
-def _parse(text, at, stop, base, labels, ends, indices, values):
-    """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and values (zero-based).
-
-    Returns (rows, entries, bad, wide, asked): bad is the offset of the first bad line or -1; wide is True when an index
-    did not fit into the type of `indices` (nothing else is then valid); asked holds (offset of a number, its entry or
-    -1 - its row) for each number that float() must decide.
-    """
-    scratch = np.zeros(1, np.uint64)
-    asked = np.empty((16, 2), np.int64)
-    n_asked = 0
-    rows = 0
-    entries = 0
-    widest = np.iinfo(indices.dtype).max
-    while at < stop:
-        line = at
-        while at < stop and _blank(text[at]):
-            at += 1
-        if at >= stop:
-            break
-        if text[at] == _NEWLINE or text[at] == _HASH:
-            at = _line_end(text, at, stop) + 1
-            continue
-        if n_asked == len(asked):
-            asked = np.concatenate((asked, np.empty_like(asked)))
-        value, end, status = parse_number(text, at, stop, scratch)
-        if status == MALFORMED or not _ends_token(text, end, stop):
-            return rows, entries, line, False, asked[:n_asked]
-        if status == UNDECIDED:
-            asked[n_asked, 0] = at
-            asked[n_asked, 1] = -1 - rows
-            n_asked += 1
-        labels[rows] = value
-        at = end
-        last = -1
-        while True:
-            while at < stop and _blank(text[at]):
-                at += 1
-            if at >= stop or text[at] == _NEWLINE or text[at] == _HASH:
-                break
-            index = 0
-            first = at
-            while at < stop and 48 <= text[at] <= 57 and at - first < 18:
-                index = index * 10 + (text[at] - 48)
-                at += 1
-            index -= base
-            if at == first or at >= stop or text[at] != _COLON or index <= last:
-                return rows, entries, line, False, asked[:n_asked]
-            if index > widest:
-                return rows, entries, -1, True, asked[:n_asked]
-            last = index
-            at += 1
-            if n_asked == len(asked):
-                asked = np.concatenate((asked, np.empty_like(asked)))
-            value, end, status = parse_number(text, at, stop, scratch)
-            if status == MALFORMED or not _ends_token(text, end, stop):
-                return rows, entries, line, False, asked[:n_asked]
-            if status == UNDECIDED:
-                asked[n_asked, 0] = at
-                asked[n_asked, 1] = entries
-                n_asked += 1
-            indices[entries] = index
-            values[entries] = value
-            entries += 1
-            at = end
-        ends[rows] = entries
-        rows += 1
-        at = _line_end(text, at, stop) + 1
-    return rows, entries, -1, False, asked[:n_asked]
-
-
 def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
-    """Parse text[at:stop] as `_parse` does, with the numbers settled that only float() can decide.
+    """Parse text[at:stop] as `parse_lines` does, with the numbers settled that only float() can decide.
 
     Returns (rows, entries, bad, wide).
     """
-    rows, entries, bad, wide, asked = _parse(text, at, stop, base, labels, ends, indices, values)
+    rows, entries, bad, wide, asked = parse_lines(text, at, stop, base, labels, ends, indices, values)
     for offset, slot in asked.tolist():
         number = float(_NUMBER.match(raw, offset)[0])
         if number in (np.inf, -np.inf):
@@ -154,7 +53,7 @@ def parse(raw, zero_based: bool, index_type=np.int32):
     text = np.frombuffer(raw, np.uint8)
     cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
     stretches = len(cuts) - 1
-    counts = for_ranges(lambda i, _: _count(text, cuts[i], cuts[i + 1]), stretches, parts=stretches)
+    counts = for_ranges(lambda i, _: count_marks(text, cuts[i], cuts[i + 1]), stretches, parts=stretches)
     # Every line but an unfinished last one brings a newline, every entry a colon: room for all, usually to the byte.
     row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
     entry_at = np.cumsum([0] + [colons for _, colons in counts])
@@ -180,7 +79,8 @@ def parse(raw, zero_based: bool, index_type=np.int32):
     indptr = np.zeros(sum(n_rows) + 1, index_type)
     pieces = [ends[at : at + rows] + offset for at, rows, offset in zip(row_at, n_rows, before)]
     np.concatenate(pieces, out=indptr[1:], casting="same_kind")
-    return _packed(labels, row_at, n_rows), indptr, _packed(indices, entry_at, n_entries), _packed(values, entry_at, n_entries), -1
+    indices, values = _packed(indices, entry_at, n_entries), _packed(values, entry_at, n_entries)
+    return _packed(labels, row_at, n_rows), indptr, indices, values, -1
 
 
 def _packed(array, starts, lengths):
@@ -198,7 +98,7 @@ def bad_lines(raw, zero_based: bool):
     while at < len(raw):
         # A stretch at a time, so that a file full of bad lines is not counted from each of them to its end.
         stop = raw.find(b"\n", at + _CHUNK) + 1 or len(raw)
-        newlines, colons = _count(text, at, stop)
+        newlines, colons = count_marks(text, at, stop)
         arrays = np.empty(newlines + 1), np.empty(newlines + 1, np.int64), np.empty(colons, np.int64), np.empty(colons)
         while at < stop:
             _, _, bad, _ = _stretch(raw, text, at, stop, base, *arrays)

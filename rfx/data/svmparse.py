@@ -1,14 +1,18 @@
-"""Decimal text to float64 inside numba code, correctly rounded: the same bits as Python's float().
+"""The compiled half of the LIBSVM reader: lines of bytes to labels, indices and values.
 
-Short numbers take Clinger's exact path (a product or quotient of two exact doubles); the others Lemire's method
-(D. Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience 51, 2021): the 64-bit mantissa
-times a 128-bit power of five. What neither can decide is reported as UNDECIDED, and the caller asks float().
+Numbers come out correctly rounded, with the same bits as Python's float(). Short ones take Clinger's exact path (a
+product or quotient of two exact doubles); the others Lemire's method (D. Lemire, "Number parsing at a gigabyte per
+second", Software: Practice and Experience 51, 2021): the 64-bit mantissa times a 128-bit power of five. What neither can
+decide is reported as undecided, and the caller asks float().
+
+All of it is in one file because numba's cache of a function knows only of changes to the function's own file.
 """
 
 import numpy as np
 from numba import njit
 
-EXACT, UNDECIDED, MALFORMED = 0, 1, 2
+_EXACT, _UNDECIDED, _MALFORMED = 0, 1, 2
+_NEWLINE, _HASH, _COLON = 10, 35, 58
 
 _SMALLEST, _LARGEST = -342, 308  # powers of ten beyond these give zero or infinity for any 64-bit mantissa
 
@@ -85,11 +89,11 @@ def _scaled(mantissa, q):
 
 
 @njit(cache=True, nogil=True, inline="always")  # a call for every number would cost a quarter of the time
-def parse_number(text, at, stop, scratch):
+def _number(text, at, stop, scratch):
     """Read [+-]digits[.digits][e[+-]digits] at text[at:stop] (uint8).
 
-    Returns (value, end, status): end is the first byte after the number; status is EXACT, UNDECIDED (well formed, but
-    float() must decide its value) or MALFORMED (end is then where the number went wrong). `scratch` is a uint64 array of
+    Returns (value, end, status): end is the first byte after the number; status is _EXACT, _UNDECIDED (well formed, but
+    float() must decide its value) or _MALFORMED (end is then where the number went wrong). `scratch` is a uint64 array of
     length 1 whose memory turns bits into a double.
     """
     negative = False
@@ -122,7 +126,7 @@ def parse_number(text, at, stop, scratch):
         seen = seen or at > point
         q = point - at
     if not seen:
-        return 0.0, at, MALFORMED
+        return 0.0, at, _MALFORMED
     if at < stop and (text[at] == 101 or text[at] == 69):
         at += 1
         downwards = False
@@ -130,7 +134,7 @@ def parse_number(text, at, stop, scratch):
             downwards = text[at] == 45
             at += 1
         if at >= stop or text[at] < 48 or text[at] > 57:
-            return 0.0, at, MALFORMED
+            return 0.0, at, _MALFORMED
         power = 0
         while at < stop and 48 <= text[at] <= 57:
             if power < 100000:
@@ -138,16 +142,115 @@ def parse_number(text, at, stop, scratch):
             at += 1
         q += -power if downwards else power
     if digits > 19:
-        return 0.0, at, UNDECIDED
+        return 0.0, at, _UNDECIDED
     if mantissa == _U(0):
-        return (-0.0 if negative else 0.0), at, EXACT
+        return (-0.0 if negative else 0.0), at, _EXACT
     if mantissa <= _U(1 << 53) and -22 <= q <= 22:
         value = np.float64(mantissa)
         value = value * _TENS[q] if q >= 0 else value / _TENS[-q]
     else:
         bits, certain = _scaled(mantissa, q)
         if not certain:
-            return 0.0, at, UNDECIDED
+            return 0.0, at, _UNDECIDED
         scratch[0] = bits
         value = scratch.view(np.float64)[0]
-    return (-value if negative else value), at, EXACT
+    return (-value if negative else value), at, _EXACT
+
+
+@njit(cache=True, nogil=True)
+def count_marks(text, at, stop):
+    """Newlines and colons in text[at:stop]: bounds for its rows and entries."""
+    newlines = 0
+    colons = 0
+    for i in range(at, stop):
+        newlines += text[i] == _NEWLINE
+        colons += text[i] == _COLON
+    return newlines, colons
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _blank(byte):
+    return byte == 32 or byte == 9 or byte == 13
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ends_token(text, at, stop):
+    return at >= stop or _blank(text[at]) or text[at] == _NEWLINE or text[at] == _HASH
+
+
+@njit(cache=True, nogil=True)
+def _line_end(text, at, stop):
+    while at < stop and text[at] != _NEWLINE:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def parse_lines(text, at, stop, base, labels, ends, indices, values):
+    """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and values (zero-based).
+
+    Returns (rows, entries, bad, wide, asked): bad is the offset of the first bad line or -1; wide is True when an index
+    did not fit into the type of `indices` (nothing else is then valid); asked holds (offset of a number, its entry or
+    -1 - its row) for each number that float() must decide.
+    """
+    scratch = np.zeros(1, np.uint64)
+    asked = np.empty((16, 2), np.int64)
+    n_asked = 0
+    rows = 0
+    entries = 0
+    widest = np.iinfo(indices.dtype).max
+    while at < stop:
+        line = at
+        while at < stop and _blank(text[at]):
+            at += 1
+        if at >= stop:
+            break
+        if text[at] == _NEWLINE or text[at] == _HASH:
+            at = _line_end(text, at, stop) + 1
+            continue
+        if n_asked == len(asked):
+            asked = np.concatenate((asked, np.empty_like(asked)))
+        value, end, status = _number(text, at, stop, scratch)
+        if status == _MALFORMED or not _ends_token(text, end, stop):
+            return rows, entries, line, False, asked[:n_asked]
+        if status == _UNDECIDED:
+            asked[n_asked, 0] = at
+            asked[n_asked, 1] = -1 - rows
+            n_asked += 1
+        labels[rows] = value
+        at = end
+        last = -1
+        while True:
+            while at < stop and _blank(text[at]):
+                at += 1
+            if at >= stop or text[at] == _NEWLINE or text[at] == _HASH:
+                break
+            index = 0
+            first = at
+            while at < stop and 48 <= text[at] <= 57 and at - first < 18:
+                index = index * 10 + (text[at] - 48)
+                at += 1
+            index -= base
+            if at == first or at >= stop or text[at] != _COLON or index <= last:
+                return rows, entries, line, False, asked[:n_asked]
+            if index > widest:
+                return rows, entries, -1, True, asked[:n_asked]
+            last = index
+            at += 1
+            if n_asked == len(asked):
+                asked = np.concatenate((asked, np.empty_like(asked)))
+            value, end, status = _number(text, at, stop, scratch)
+            if status == _MALFORMED or not _ends_token(text, end, stop):
+                return rows, entries, line, False, asked[:n_asked]
+            if status == _UNDECIDED:
+                asked[n_asked, 0] = at
+                asked[n_asked, 1] = entries
+                n_asked += 1
+            indices[entries] = index
+            values[entries] = value
+            entries += 1
+            at = end
+        ends[rows] = entries
+        rows += 1
+        at = _line_end(text, at, stop) + 1
+    return rows, entries, -1, False, asked[:n_asked]

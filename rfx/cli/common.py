@@ -50,7 +50,8 @@ def print_row(row: dict, as_json: bool) -> None:
 
 def _readable(row):
     sizes = f"{row['n_train']} rows x {row['n_inputs']} inputs"
-    yield "data", f"{row['dataset']}" + (f", split {row['split']}" if row.get("split") else "") + f": {sizes}"
+    split = f", split {row['split']}" if row.get("split") else ""
+    yield "data", f"{row['dataset']}{split}: {sizes}, {row['task']}"
     gamma = row["params"].get("kernel_params", {}).get("gamma")
     yield "method", f"{row['method']}, {row['kernel']} kernel" + (f", gamma {gamma:.4g}" if gamma else "") + f", lambda {row['lam']:g}"
     of = f" of {row['n_features']} features" if row.get("n_features") else " support vectors"

@@ -42,6 +42,11 @@ def execute(spec):
     if name == "slow":
         open(spec["options"]["features"], "w").write(str(os.getpid())) if "features" in spec["options"] else None
         time.sleep(60)
+    if name == "nest":
+        import subprocess
+        below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+        open(spec["options"]["features"], "w").write(str(below.pid))
+        below.wait()
     if name == "short":
         time.sleep(0.05)
     return {"key": "child's own", "dataset": spec["dataset"], "method": spec["method"], "metric": "rmse", "score": 0.5,
@@ -128,6 +133,12 @@ def test_a_child_that_fails_gives_a_row_with_its_reason(tmp_path, stub, dataset,
 def test_timeout(tmp_path, stub):
     summary, row = only_row(tmp_path / "r.csv", stub, "slow", timeout=0.5)
     assert (row["status"], row["message"], summary.exit_code) == ("timeout", "not done within 0.5 seconds", 3)
+
+
+def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
+    runs = [spec("nest", features=str(tmp_path / "pid"))]
+    runner.run(Plan("p", "", "", "", runs), tmp_path / "r.csv", timeout=3, command=stub)
+    assert not _alive(_pid_in(tmp_path / "pid"))
 
 
 def test_a_wish_for_lam_stays_out_of_its_column(tmp_path, stub):

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -154,7 +154,7 @@ class _Pool:
 
 
 class _Child:
-    """One run: a process in a group of its own, so that Ctrl-C reaches the parent alone and a kill reaches the group."""
+    """One run: a process in a session of its own, so that Ctrl-C reaches the parent alone, which then ends it."""
 
     def __init__(self, spec, command, jobs, timeout):
         self.spec = spec
@@ -195,7 +195,11 @@ class _Child:
 
     def kill(self):
         if self.process.returncode is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+            # Back ends have sessions of their own, and learn of their parent's death only once they are up.
+            below = _descendants(self.process.pid)
+            for pid in (self.process.pid, *below):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self.reap(0)
 
     def row(self) -> dict:
@@ -231,6 +235,22 @@ class _Child:
         else:
             text = f"the run's process ended with code {code} and no row"
         return f"{text}; it printed last: {last[:200]}" if last else text
+
+
+def _descendants(pid) -> list[int]:
+    """Processes below `pid`, by Linux's /proc; empty elsewhere."""
+    below = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name, in brackets, may hold anything; the parent is the second field after it.
+            parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+            below.setdefault(parent, []).append(int(stat.parent.name))
+    found, todo = [], [pid]
+    while todo:
+        children = below.get(todo.pop(), [])
+        found += children
+        todo += children
+    return found
 
 
 def failure(spec: dict, status: str, message: str, peak_mb: float | None = None) -> dict:

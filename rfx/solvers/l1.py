@@ -18,6 +18,9 @@ from rfx.solvers.l1_gram import GramCache
 from rfx.solvers.l1_quadratic import residual, solve_quadratic
 
 LOSSES = ("squared", "squared_hinge", "logistic")
+# A start from zero passes through larger values of lam, each this fraction of the last, with one step at each: the
+# working set then grows with the support instead of far beyond it.
+STAGE = 0.25
 
 
 def lambda_max(blocks, y, loss) -> float:
@@ -164,8 +167,12 @@ class _Problem:
                     return
 
     def _minimise(self, design, allowed):
-        """Newton steps until the gap over the columns of `design` is at most `allowed` or meets the tolerance."""
+        """Newton steps until the gap over the columns of `design` is at most `allowed` or meets the tolerance.
+
+        Returns whether it got there.
+        """
         size, bound = 0, -np.inf
+        stage = 0.0 if self.coef.any() else np.inf
         while True:
             value, gradient = self._evaluate(design)
             bound = max(bound, value)
@@ -175,7 +182,8 @@ class _Problem:
                 return True
             if self._out_of_time():
                 return False
-            size = self._step(design, gradient, self.lam)
+            stage = max(self.lam, STAGE * min(stage, np.abs(gradient).max(initial=0.0)))
+            size = self._step(design, gradient, stage)
             if not size:
                 return False
 

@@ -152,11 +152,16 @@ class Prepared:
     """
 
     def __init__(self, name: str, X, params: dict, dtype=None, centre=None):
-        """X: (n, d), dense or CSR. centre: another Prepared whose shift to share, so that both can meet in `block`."""
+        """X: (n, d), dense or CSR. centre: another Prepared whose shift to share, so that both can meet in `block`.
+
+        Raises DataError when a value is nan or infinite.
+        """
         self.kernel = get_kernel(name)
         self.name, self.params = name, params
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
         self.shape = X.shape
+        if not np.isfinite(X.data if sp.issparse(X) else X).all():
+            raise DataError("an input is nan or infinite; remove that row")
         if centre is not None:
             self.centre = centre.centre
         elif self.kernel.metric in ("squared", "l2"):

@@ -191,6 +191,15 @@ def test_refusals():
         kernels.block("linear", X, sample(5, 3), {})
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused(value):
+    X = sample(5, 2)
+    X[2, 1] = value
+    for rows in (X, sp.csr_matrix(X)):
+        with pytest.raises(DataError, match="an input is nan or infinite"):
+            kernels.prepare("gaussian", rows, {"gamma": 1.0})
+
+
 def test_no_rows():
     X = sample(5, 2)
     assert kernels.block("gaussian", X[:0], X, {"gamma": 1.0}).shape == (0, 5)

@@ -87,8 +87,6 @@ class _System:
         self.name, self.params, self.Y, self.lam = name, params, Y, lam
         self.rows = X if isinstance(X, kernels.Prepared) else kernels.prepare(name, X, params, np.float64)
         self.diagonal = kernels.diagonal(name, self.rows, params)
-        if not np.isfinite(self.rows.norms()).all():
-            raise DataError("an input is nan or infinite; remove that row")
         self.max_iter, self.deadline, self.passes = max_iter, deadline, 0
         self.started = time.monotonic()
 

@@ -1,0 +1,107 @@
+"""Kernel columns over an active set of rows, kept while memory lasts, and sums of such columns in float64."""
+
+import numba
+import numpy as np
+
+from rfx import kernels
+from rfx.parallel import for_ranges
+
+# Kernel values made at once before they are stored or summed: they stay in the shared cache meanwhile.
+_SCRATCH = 1 << 20
+_TILE = 8192
+
+
+class ColumnCache:
+    """Columns k(x_w, x_a) for a in the active rows; the columns used longest ago make room for new ones.
+
+    rows: Prepared, the active rows. pool[slots[w]] is the column of row w. `computed` counts columns made.
+    """
+
+    def __init__(self, rows: kernels.Prepared, memory: np.ndarray):
+        """memory: 1-d array of rows.dtype to keep columns in, with room for at least one."""
+        width = rows.n_rows
+        self.rows = rows
+        # What one call of `fetch` may ask for.
+        self.capacity = min(width, len(memory) // width)
+        self.pool = memory[: self.capacity * width].reshape(self.capacity, width)
+        self.slots = np.full(width, -1)
+        self._owner = np.full(self.capacity, -1)
+        self._used = np.zeros(self.capacity, dtype=np.int64)
+        self._clock = 0
+        self.computed = 0
+
+    def fetch(self, wanted: np.ndarray) -> np.ndarray:
+        """Slots of the columns of the active rows `wanted` (distinct, at most `capacity`), made where they are missing."""
+        self._clock += 1
+        slots = self.slots[wanted]
+        self._used[slots[slots >= 0]] = self._clock
+        missing = wanted[slots < 0]
+        if len(missing):
+            if len(missing) < self.capacity:
+                free = np.argpartition(self._used, len(missing) - 1)[: len(missing)]
+            else:
+                free = np.arange(self.capacity)
+            evicted = self._owner[free]
+            self.slots[evicted[evicted >= 0]] = -1
+            self._owner[free], self.slots[missing], self._used[free] = missing, free, self._clock
+            step = max(1, _SCRATCH // self.rows.n_rows)
+            for start in range(0, len(missing), step):
+                part = missing[start : start + step]
+                self.pool[self.slots[part]] = kernels.block(self.rows.name, self.rows.take(part), self.rows, self.rows.params)
+            self.computed += len(missing)
+            slots = self.slots[wanted]
+        return slots
+
+    def square(self, slots: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """(q, q) kernel values among the rows `wanted`, whose columns are in `slots`."""
+        square = np.empty((len(wanted), len(wanted)), self.pool.dtype)
+        for_ranges(lambda start, stop: _gather(self.pool, slots[start:stop], wanted, square[start:stop]), len(wanted), 64)
+        return square
+
+    def add_to(self, sums: np.ndarray, slots: np.ndarray, weights: np.ndarray) -> None:
+        """sums += sum_w weights[w] pool[slots[w]] in float64."""
+        for_ranges(lambda start, stop: _accumulate(self.pool, slots, weights, sums, start, stop), len(sums), 1024)
+
+
+def add_columns(sums: np.ndarray, rows: kernels.Prepared, targets: np.ndarray, sources: np.ndarray, weights: np.ndarray) -> None:
+    """sums[targets] += sum_s weights[s] k(x_s, x_targets) in float64, without keeping kernel values."""
+    step = max(1, 2 * _SCRATCH // _TILE)
+    for begin in range(0, len(targets), _TILE):
+        chosen = targets[begin : begin + _TILE]
+        part = rows.take(chosen)
+        total = np.zeros(len(chosen))
+        K = np.empty((min(step, len(sources)), len(chosen)), rows.dtype)
+        for start in range(0, len(sources), step):
+            some = sources[start : start + step]
+            kernels.block(rows.name, rows.take(some), part, rows.params, out=K[: len(some)])
+            slots, some_weights = np.arange(len(some)), weights[start : start + step]
+            for_ranges(lambda first, last: _accumulate(K, slots, some_weights, total, first, last), len(total), 1024)
+        sums[chosen] += total
+
+
+@numba.njit(cache=True, nogil=True)
+def _gather(pool, slots, wanted, square):
+    for i in range(len(slots)):
+        row = pool[slots[i]]
+        for j in range(len(wanted)):
+            square[i, j] = row[wanted[j]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _accumulate(pool, slots, weights, sums, start, stop):
+    """sums[start:stop] += weights @ pool[slots, start:stop]; four columns in one pass over a tile of sums."""
+    tile = 1024
+    whole = len(slots) - len(slots) % 4
+    for begin in range(start, stop, tile):
+        end = min(begin + tile, stop)
+        total = sums[begin:end]
+        for w in range(0, whole, 4):
+            a, b, c, d = weights[w], weights[w + 1], weights[w + 2], weights[w + 3]
+            A, B = pool[slots[w], begin:end], pool[slots[w + 1], begin:end]
+            C, D = pool[slots[w + 2], begin:end], pool[slots[w + 3], begin:end]
+            for j in range(end - begin):
+                total[j] += (a * A[j] + b * B[j]) + (c * C[j] + d * D[j])
+        for w in range(whole, len(slots)):
+            a, A = weights[w], pool[slots[w], begin:end]
+            for j in range(end - begin):
+                total[j] += a * A[j]

@@ -1,0 +1,315 @@
+"""Exact kernel SVM, hinge or squared hinge, with or without bias, for any kernel: decomposition with large blocks.
+
+The objective is lam/2 ||f||_H^2 + sum_n L(y_n (f(x_n) + b)), un-normalised (Yen et al. 2014, eq. 1; b = 0 without bias). With C = 1/lam
+and signed dual variables beta_i = y_i alpha_i, f = sum_i beta_i k(x_i, .), the dual divided by lam is
+
+    max  sum_i y_i beta_i - 1/2 beta' (K + shift I) beta,   0 <= y_i beta_i <= C (hinge, shift 0), 0 <= y_i beta_i (squared hinge, shift 1/(2C)),
+
+and sum_i beta_i = 0 with a bias. The duality gap is a sum over rows, none of them negative: for the hinge
+C xi_i - alpha_i (1 - y_i (f_i + b)), for the squared hinge C xi_i^2 + alpha_i^2 / (4C) - alpha_i (1 - y_i (f_i + b)), xi_i = max(0, 1 - y_i (f_i + b)).
+So each row's share of what is missing is known, and only rows with a share need to be active.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx import kernels
+from rfx.errors import DataError, UsageError
+from rfx.solvers.base import Solution
+from rfx.solvers.blocks import default_memory_mb
+from rfx.solvers.kernel_block import solve_pairs, solve_singles
+from rfx.solvers.kernel_cache import ColumnCache, add_columns
+
+_BLOCK = 1024
+_FIRST_ROWS = 4096
+_LEAST_COLUMNS = 64
+# A block is solved until its largest violation is this part of the largest of all rows, in at most so many steps a variable.
+_INNER_TOL, _INNER_STEPS = 0.1, 20
+
+
+@dataclass
+class KernelSolution(Solution):
+    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y alpha, zero off the support vectors."""
+
+    intercept: float = 0.0
+
+
+def solve_kernel_svm(
+    name: str,
+    X,
+    y,
+    params: dict,
+    lam: float,
+    loss: str = "squared_hinge",
+    *,
+    bias: bool = False,
+    tol: float = 1e-3,
+    max_iter: int = 100_000,
+    max_memory_mb: float | None = None,
+    deadline: float | None = None,
+    alpha0=None,
+    seed: int = 0,
+) -> KernelSolution:
+    """Kernel SVM for the kernel `name` with `params` on the rows X.
+
+    X: (n, d) dense, CSR or Prepared. y: (n,) labels in {-1, +1}. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam. loss: 'hinge' or
+    'squared_hinge'. tol: duality gap divided by the objective. max_iter: blocks of variables. max_memory_mb: for cached kernel
+    columns. deadline: value of time.monotonic() after which no new block starts. alpha0: (n,) the coef of an earlier Solution.
+    seed: of the rows that come first.
+
+    Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. `trace` has one entry per
+    round: active rows, support vectors, objective, gap, columns, inner steps, seconds. Kernel values are float32, float64 when tol < 1e-5;
+    their sums, objective and gap always float64. Raises UsageError for lam, loss or tol, DataError for rows or labels that can't be used.
+    """
+    problem = _Problem(name, X, y, params, lam, loss, bias, tol, alpha0)
+    limit = (default_memory_mb() if max_memory_mb is None else max_memory_mb) * 2**20
+    run = _Run(problem, limit, max_iter, deadline, seed)
+    trace = []
+    inside_tol = max(0.3 * tol, 0.03)
+    active = np.zeros(0, dtype=np.intp)
+    if alpha0 is None:
+        active = _first_rows(problem.y, seed)
+        run.solve(active, inside_tol)
+    while True:
+        gap, objective = problem.refresh(active)
+        trace.append(run.entry(active, gap, objective, lam))
+        converged = gap <= tol * objective
+        idle = len(trace) > 1 and trace[-2]["blocks"] == run.blocks
+        if converged or idle or run.stalled or run.exhausted():
+            break
+        inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
+        active = problem.missing_rows(active)
+        run.solve(active, inside_tol)
+    return KernelSolution(
+        coef=problem.beta,
+        objective=float(lam * objective),
+        gap=float(lam * gap),
+        n_iter=run.blocks,
+        converged=bool(converged),
+        trace=trace,
+        intercept=float(problem.bias_value),
+    )
+
+
+def _first_rows(y: np.ndarray, seed: int) -> np.ndarray:
+    """Rows to start with: an eighth of them, at least 4,096, with the classes in proportion."""
+    n_rows = len(y)
+    share = min(1.0, max(_FIRST_ROWS, n_rows // 8) / n_rows)
+    rng = np.random.default_rng(seed)
+    parts = [rng.permutation(np.flatnonzero(y == label)) for label in (-1, 1)]
+    return np.sort(np.concatenate([part[: int(np.ceil(share * len(part)))] for part in parts]))
+
+
+class _Problem:
+    """Data, dual variables and decision values; everything divided by lam."""
+
+    def __init__(self, name, X, y, params, lam, loss, bias, tol, alpha0):
+        if not (np.isfinite(lam) and lam > 0):
+            raise UsageError(f"lam is {lam!r}, but a kernel SVM takes a number in (0, inf)")
+        if loss not in ("hinge", "squared_hinge"):
+            raise UsageError(f"loss {loss!r} is unknown to the kernel SVM; choose one of hinge, squared_hinge")
+        if not 0 < tol < np.inf:
+            raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
+        self.y = np.asarray(y, dtype=np.float64)
+        if self.y.shape != (X.shape[0],):
+            raise DataError(f"labels of shape {self.y.shape} do not fit {X.shape[0]} rows")
+        if len(self.y) == 0:
+            raise DataError("a kernel SVM needs at least one row, but there is none")
+        if not np.all(np.abs(self.y) == 1):
+            raise DataError("a kernel SVM takes the labels -1 and +1; map the two classes to them")
+        dtype = np.float64 if tol < 1e-5 else np.float32
+        self.rows = X.astype(dtype) if isinstance(X, kernels.Prepared) else kernels.prepare(name, X, params, dtype)
+        self.squared, self.bias, self.tol = loss == "squared_hinge", bias, tol
+        self.C = 1.0 / lam
+        self.shift = 0.5 * lam if self.squared else 0.0
+        top = np.inf if self.squared else self.C
+        self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
+        self.beta = np.zeros(len(self.y))
+        # Decision values without bias: `seen` holds the beta that they belong to, row by row active or not.
+        self.f = np.zeros(len(self.y))
+        self.seen = np.zeros(len(self.y))
+        self.bias_value = 0.0
+        # The objective at the last refresh, to measure gaps against; unknown before.
+        self.scale = None
+        if alpha0 is not None:
+            self._warm_start(np.asarray(alpha0, dtype=np.float64))
+
+    def _warm_start(self, beta0):
+        if beta0.shape != self.y.shape or not np.isfinite(beta0).all():
+            raise DataError(f"alpha0 must hold {len(self.y)} finite numbers, one per row")
+        self.beta = np.clip(beta0, self.lo, self.hi)
+        if self.bias:
+            # The heavier class is scaled down until both weigh the same.
+            up, down = self.beta[self.y > 0].sum(), -self.beta[self.y < 0].sum()
+            self.beta[self.y > 0] *= min(1.0, down / up) if up > 0 else 1.0
+            self.beta[self.y < 0] *= min(1.0, up / down) if down > 0 else 1.0
+
+    def shares(self, rows=slice(None), f=None, b=None) -> np.ndarray:
+        """Each row's share of the duality gap."""
+        y, alpha = self.y[rows], np.abs(self.beta[rows])
+        slack = 1.0 - y * ((self.f[rows] if f is None else f) + (self.bias_value if b is None else b))
+        xi = np.maximum(slack, 0.0)
+        loss = self.C * xi**2 + alpha**2 / (4 * self.C) if self.squared else self.C * xi
+        # Rounding may leave a share a hair below zero.
+        return np.maximum(loss - alpha * slack, 0.0)
+
+    def objective(self, rows, beta, f, b) -> float:
+        """The objective of the rows alone, all others having beta = 0."""
+        xi = np.maximum(1.0 - self.y[rows] * (f + b), 0.0)
+        return 0.5 * float(beta @ f) + self.C * float((xi**2 if self.squared else xi).sum())
+
+    def refresh(self, active) -> tuple[float, float]:
+        """Bring the decision values of the rows outside `active` up to date; returns gap and objective over all rows."""
+        outside = np.ones(len(self.y), dtype=bool)
+        outside[active] = False
+        changed = np.flatnonzero(self.beta != self.seen)
+        add_columns(self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed])
+        self.seen = self.beta.copy()
+        self.bias_value = best_bias(self.y, self.f, self.squared) if self.bias else 0.0
+        self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
+        return float(self.shares().sum()), self.scale
+
+    def violations(self, rows=slice(None), beta=None, f=None) -> tuple[np.ndarray, np.ndarray, float]:
+        """How much the gradient of each row calls for a rise and for a fall of its beta (one of them positive, or none), and the
+        bias about which: half way between the largest gradient upwards and the smallest downwards, zero without bias."""
+        beta, f = (self.beta, self.f) if beta is None else (beta, f)
+        error = self.y[rows] - f - self.shift * beta
+        can_rise, can_fall = beta < self.hi[rows], beta > self.lo[rows]
+        b = 0.0
+        if self.bias:
+            high, low = error[can_rise].max(initial=-np.inf), error[can_fall].min(initial=np.inf)
+            # All can only move the same way, so none can: a bias at the outermost shows that nothing is missing.
+            b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
+        return np.where(can_rise, error - b, 0.0), np.where(can_fall, b - error, 0.0), b
+
+    def missing_rows(self, active) -> np.ndarray:
+        """The next active rows: those whose shares make up the gap, and those of `active` that may still move."""
+        share = self.shares()
+        order = np.argsort(share)
+        wanted = np.zeros(len(share), dtype=bool)
+        wanted[order[np.cumsum(share[order]) > 0.1 * self.tol * self.scale]] = True
+        if self.bias:
+            # About the best bias one side may have no share, but it takes both to make a pair.
+            for side in self.violations()[:2]:
+                wanted[np.argpartition(-side, min(_BLOCK, len(side) - 1))[:_BLOCK]] = True
+        margin = self.y[active] * (self.f[active] + self.bias_value) - 1.0
+        at_zero, at_top = self.beta[active] == 0, np.abs(self.beta[active]) >= self.C if not self.squared else False
+        wanted[active[~((at_zero & (margin > 0.2)) | (at_top & (margin < -0.2)))]] = True
+        return np.flatnonzero(wanted)
+
+
+def best_bias(y, f, squared: bool) -> float:
+    """The b that minimises sum_n L(y_n (f_n + b)).
+
+    Row n stops to count at b = y_n - f_n. For the hinge the slope is a count, so that b is an order statistic; for the squared hinge
+    the slope is increasing and piecewise linear, and is bisected.
+    """
+    bounds = y - f
+    positive = y > 0
+    n_positive = int(positive.sum())
+    if n_positive == 0:
+        return float(bounds.min())
+    if n_positive == len(y):
+        return float(bounds.max())
+    if not squared:
+        ordered = np.partition(bounds, [n_positive - 1, n_positive])
+        return float(0.5 * (ordered[n_positive - 1] + ordered[n_positive]))
+    low, high = float(bounds.min()), float(bounds.max())
+    up, down = bounds[positive], bounds[~positive]
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        slope = np.maximum(middle - down, 0.0).sum() - np.maximum(up - middle, 0.0).sum()
+        low, high = (low, middle) if slope > 0 else (middle, high)
+    return 0.5 * (low + high)
+
+
+class _Run:
+    """Blocks of variables over one active set after another, and what they cost."""
+
+    def __init__(self, problem: _Problem, limit: float, max_iter: int, deadline: float | None, seed: int):
+        self.problem, self.max_iter, self.deadline = problem, max_iter, deadline
+        # At least a small block of columns of all rows. Pages are taken as they are written to, and serve one active set after another.
+        n_rows = len(problem.y)
+        wanted = max(limit // problem.rows.dtype.itemsize, _LEAST_COLUMNS * n_rows)
+        self.memory = np.empty(int(min(wanted, n_rows**2)), problem.rows.dtype)
+        self.rng = np.random.default_rng(seed)
+        self.blocks = self.steps = self.columns = 0
+        # True when a block that violates optimality could not be moved: rounding has the last word.
+        self.stalled = False
+        self.started = time.monotonic()
+
+    def exhausted(self) -> bool:
+        return self.blocks >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def entry(self, active, gap, objective, lam) -> dict:
+        return {
+            "active": len(active),
+            "support": int(np.count_nonzero(self.problem.beta)),
+            "objective": lam * objective,
+            "gap": lam * gap,
+            "blocks": self.blocks,
+            "steps": self.steps,
+            "columns": self.columns,
+            "seconds": time.monotonic() - self.started,
+        }
+
+    def solve(self, active: np.ndarray, inside_tol: float) -> None:
+        """Blocks over the active rows until their shares of the gap are below inside_tol of the objective."""
+        p = self.problem
+        self.stalled = False
+        cache = ColumnCache(p.rows.take(active), self.memory)
+        y, lo, hi = p.y[active], p.lo[active], p.hi[active]
+        beta, f = p.beta[active], p.f[active]
+        inner = solve_pairs if p.bias else solve_singles
+        size = min(_BLOCK, cache.capacity, len(active))
+        while not self.exhausted():
+            up, down, b = p.violations(active, beta, f)
+            p.beta[active] = beta
+            gap = float(p.shares(active, f, b).sum())
+            if gap <= inside_tol * (p.objective(active, beta, f, b) if p.scale is None else p.scale):
+                break
+            chosen = _violators(up, down, size, p.bias, self.rng)
+            if len(chosen) == 0:
+                break
+            slots = cache.fetch(chosen)
+            K = cache.square(slots, chosen)
+            part, before = beta[chosen], beta[chosen]
+            tol = _INNER_TOL * float(max(up.max(), down.max()))
+            error = (y[chosen] - f[chosen]) - p.shift * part
+            self.steps += inner(K, p.shift, error, part, lo[chosen], hi[chosen], tol, _INNER_STEPS * len(chosen))
+            change = part - before
+            moved = np.flatnonzero(change)
+            beta[chosen] = part
+            cache.add_to(f, slots[moved], change[moved])
+            self.blocks += 1
+            if len(moved) == 0:
+                self.stalled = True
+                break
+        p.beta[active], p.f[active] = beta, f
+        self.columns += cache.computed
+
+
+def _violators(up, down, size, pairs: bool, rng) -> np.ndarray:
+    """Indices of up to `size` variables that violate optimality; with a bias half of them upwards and half downwards."""
+    if not pairs:
+        return _sample(np.maximum(up, down), size, rng)
+    first = _sample(up, max(1, size // 2), rng)
+    down[first] = 0.0
+    return np.concatenate([first, _sample(down, max(1, size - len(first)), rng)])
+
+
+def _sample(values, count, rng) -> np.ndarray:
+    """Indices of at most `count` positive values."""
+    positive = np.flatnonzero(values > 0)
+    if len(positive) <= count:
+        return positive
+    # The largest make sure that the worst is worked on; the others are a random sample of all that violate, because the worst by
+    # themselves are near one another: one of them moved, and the rest of the block has nothing left to do.
+    top = max(1, count // 10)
+    order = np.argpartition(values[positive], len(positive) - top - 1)
+    first, rest = order[len(positive) - top :], order[: len(positive) - top]
+    return positive[np.concatenate([first, rng.choice(rest, count - top, replace=False)])]

@@ -1,0 +1,264 @@
+"""Kernel SVM: certificate, KKT conditions, and agreement with scikit-learn's SVC and a float64 quadratic programme."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from sklearn.svm import SVC
+
+from rfx import env, kernels
+from rfx.errors import DataError, UsageError
+from rfx.losses import get_loss
+from rfx.solvers import kernel_svm
+from rfx.solvers.kernel_cache import ColumnCache, add_columns
+from rfx.solvers.kernel_svm import best_bias, solve_kernel_svm
+
+NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
+CASES = [(loss, bias) for loss in ("hinge", "squared_hinge") for bias in (False, True)]
+
+
+def problem(n_rows=120, n_inputs=3, noise=0.1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n_rows, n_inputs))
+    y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] ** 2 > 0.3, 1.0, -1.0)
+    return X, np.where(rng.random(n_rows) < noise, -y, y)
+
+
+def primal(K, y, coef, b, lam, loss):
+    f = K @ coef
+    return 0.5 * lam * coef @ f + get_loss(loss).value(f + b, y).sum()
+
+
+def reference(K, y, lam, loss, bias):
+    """The optimal objective in float64: LIBSVM on the precomputed kernel with a bias, L-BFGS-B on the dual without."""
+    C, squared = 1.0 / lam, loss == "squared_hinge"
+    Q = K + (0.5 * lam * np.eye(len(y)) if squared else 0)
+    if bias:
+        model = SVC(C=1e9 if squared else C, kernel="precomputed", tol=1e-10, cache_size=10).fit(Q, y)
+        coef = np.zeros(len(y))
+        coef[model.support_] = model.dual_coef_[0]
+    else:
+        signed = Q * np.outer(y, y)
+        found = minimize(
+            lambda a: (0.5 * a @ signed @ a - a.sum(), signed @ a - 1),
+            np.zeros(len(y)),
+            jac=True,
+            bounds=[(0, None if squared else C)] * len(y),
+            method="L-BFGS-B",
+            options={"maxiter": 100_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30},
+        )
+        coef = found.x * y
+    return lam * (y @ coef - 0.5 * coef @ Q @ coef)
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+@pytest.mark.parametrize("name", NAMES)
+def test_optimum_and_certificate(name, loss, bias):
+    X, y = problem()
+    params = kernels.parameters(name, X)
+    K = kernels.block(name, X, X, params)
+    optimum = reference(K, y, 0.5, loss, bias)
+    solution = solve_kernel_svm(name, X, y, params, 0.5, loss, bias=bias, tol=1e-7)
+    assert solution.converged and 0 <= solution.gap <= 1e-7 * solution.objective
+    assert solution.objective == pytest.approx(optimum, rel=1e-6)
+    assert solution.objective == pytest.approx(primal(K, y, solution.coef, solution.intercept, 0.5, loss), rel=1e-9)
+    assert solution.intercept == 0 or bias
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+@pytest.mark.parametrize("max_iter", [1, 2, 5])
+def test_gap_bounds_the_suboptimality(loss, bias, max_iter, monkeypatch):
+    monkeypatch.setattr(kernel_svm, "_BLOCK", 8)
+    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 30)
+    X, y = problem()
+    K = kernels.block("gaussian", X, X, {"gamma": 2.0})
+    optimum = reference(K, y, 1.0, loss, bias)
+    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-7, max_iter=max_iter)
+    assert not solution.converged and solution.n_iter == max_iter
+    value = primal(K, y, solution.coef, solution.intercept, 1.0, loss)
+    assert value == pytest.approx(solution.objective, rel=1e-9)
+    assert 0 <= value - optimum <= solution.gap * (1 + 1e-9)
+    # What is below the optimum is a value of the dual.
+    assert value - solution.gap <= optimum * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+def test_kkt_conditions(loss, bias):
+    X, y = problem()
+    lam = 0.3
+    solution = solve_kernel_svm("laplacian", X, y, {"gamma": 1.0}, lam, loss, bias=bias, tol=1e-11)
+    alpha = y * solution.coef
+    margin = y * (kernels.block("laplacian", X, X, {"gamma": 1.0}) @ solution.coef + solution.intercept)
+    assert alpha.min() >= 0
+    if bias:
+        assert solution.coef.sum() == pytest.approx(0, abs=1e-9)
+    assert np.all(margin[alpha == 0] >= 1 - 1e-4)
+    if loss == "hinge":
+        assert alpha.max() <= 1 / lam
+        free = (alpha > 0) & (alpha < 1 / lam)
+        assert free.any() and np.abs(margin[free] - 1).max() < 1e-4
+        assert np.all(margin[alpha == 1 / lam] <= 1 + 1e-4)
+    else:
+        np.testing.assert_allclose(alpha, 2 / lam * np.maximum(0, 1 - margin), atol=1e-3)
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.05])
+def test_hinge_with_bias_is_scikit_learns_svc(lam):
+    X, y = problem(800, 5)
+    model = SVC(C=1 / lam, gamma=2.0, tol=1e-6).fit(X, y)
+    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, lam, "hinge", bias=True, tol=1e-6)
+    test = problem(300, 5, seed=1)[0]
+    scores = kernels.decision("gaussian", {"gamma": 2.0}, X, solution.coef, test) + solution.intercept
+    np.testing.assert_allclose(scores, model.decision_function(test), atol=0.02)
+    assert solution.intercept == pytest.approx(model.intercept_[0], abs=0.02)
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+@pytest.mark.parametrize("memory", [0.0, 0.01, 10.0])
+def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, monkeypatch):
+    monkeypatch.setattr(kernel_svm, "_BLOCK", 16)
+    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
+    monkeypatch.setattr(kernel_svm, "_LEAST_COLUMNS", 2)
+    X, y = problem(250)
+    expected = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-6, max_memory_mb=100.0)
+    solution = solve_kernel_svm("gaussian", sp.csr_matrix(X), y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, max_memory_mb=memory)
+    assert solution.converged
+    assert expected.objective * (1 - 1e-6) <= solution.objective <= expected.objective * (1 + 1e-3)
+    assert len(solution.trace) > 1 and solution.trace[0]["active"] < 250
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+def test_warm_start_from_the_solution_stops_at_once(loss, bias):
+    X, y = problem(300)
+    first = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4)
+    again = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, alpha0=first.coef)
+    assert again.n_iter == 0 and again.converged
+    assert again.objective == pytest.approx(first.objective, rel=1e-6)
+    # From elsewhere, infeasible even, it arrives at the same place.
+    other = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4, alpha0=3 * np.ones(300))
+    assert other.converged and other.objective == pytest.approx(first.objective, rel=2e-4)
+
+
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+@pytest.mark.parametrize("loss, bias", CASES)
+def test_all_labels_equal_and_one_row(loss, bias, label):
+    for n_rows in (1, 30):
+        X = problem(30)[0][:n_rows]
+        y = np.full(n_rows, label)
+        solution = solve_kernel_svm("gaussian", X, y, {"gamma": 1.0}, 0.5, loss, bias=bias, tol=1e-6)
+        assert solution.converged
+        if bias:
+            assert solution.objective == pytest.approx(0, abs=1e-12)
+            assert solution.intercept == label and not solution.coef.any()
+        else:
+            K = kernels.block("gaussian", X, X, {"gamma": 1.0})
+            assert solution.objective == pytest.approx(reference(K, y, 0.5, loss, False), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+def test_duplicate_rows_with_either_label(loss, bias):
+    X, y = problem(60)
+    X, y = np.vstack([X, X, X]), np.concatenate([y, y, -y])
+    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 0.2, loss, bias=bias, tol=1e-6)
+    K = kernels.block("gaussian", X, X, {"gamma": 2.0})
+    assert solution.converged
+    assert solution.objective == pytest.approx(reference(K, y, 0.2, loss, bias), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+def test_extremes_of_lam(loss, bias):
+    X, y = problem(80)
+    K = kernels.block("laplacian", X, X, {"gamma": 2.0})
+    for lam in (1e-4, 1e6):
+        solution = solve_kernel_svm("laplacian", X, y, {"gamma": 2.0}, lam, loss, bias=bias, tol=1e-6)
+        assert solution.converged
+        assert solution.objective == pytest.approx(reference(K, y, lam, loss, bias), rel=1e-4)
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
+def test_threads_and_seed_agree(loss, bias, monkeypatch):
+    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
+    X, y = problem(1500)
+    found = []
+    try:
+        for count in (1, 2):
+            env.set_threads(count)
+            found.append(solve_kernel_svm("perceptron", X, y, {"radius": 2.0}, 1.0, loss, bias=bias, tol=1e-4))
+    finally:
+        env.set_threads(None)
+    np.testing.assert_allclose(found[0].objective, found[1].objective, rtol=1e-4)
+    other = solve_kernel_svm("perceptron", X, y, {"radius": 2.0}, 1.0, loss, bias=bias, tol=1e-4, seed=7)
+    np.testing.assert_allclose(found[0].objective, other.objective, rtol=1e-4)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_best_bias_minimises_the_loss(squared):
+    rng = np.random.default_rng(0)
+    for n_positive in (0, 1, 10, 24, 25):
+        y = np.where(np.arange(25) < n_positive, 1.0, -1.0)
+        f = rng.standard_normal(25)
+        b = best_bias(y, f, squared)
+        loss = get_loss("squared_hinge" if squared else "hinge")
+        values = [loss.value(f + c, y).sum() for c in [b, *np.linspace(-6, 6, 4001)]]
+        assert values[0] <= min(values) + 1e-9
+
+
+def test_columns_are_kept_and_made_again():
+    X = problem(50)[0]
+    params = {"gamma": 1.0}
+    K = kernels.block("gaussian", X, X, params)
+    cache = ColumnCache(kernels.prepare("gaussian", X, params), np.empty(50 * 4 + 3))
+    assert cache.capacity == 4
+    for wanted, computed in (([3, 1], 2), ([1, 7, 8], 4), ([3], 4), ([9, 10], 6), ([1, 3], 7)):
+        wanted = np.array(wanted)
+        slots = cache.fetch(wanted)
+        np.testing.assert_allclose(cache.pool[slots], K[wanted])
+        np.testing.assert_allclose(cache.square(slots, wanted), K[np.ix_(wanted, wanted)])
+        assert cache.computed == computed
+    sums = np.ones(50)
+    cache.add_to(sums, slots, np.array([2.0, -1.0]))
+    np.testing.assert_allclose(sums, 1 + 2 * K[1] - K[3])
+    targets = np.arange(5, 40)
+    add_columns(sums, kernels.prepare("gaussian", X, params), targets, np.arange(9), np.ones(9))
+    np.testing.assert_allclose(sums[targets], (1 + 2 * K[1] - K[3] + K[:9].sum(axis=0))[targets])
+
+
+def test_deadline_is_kept_and_said():
+    X, y = problem(300)
+    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, "hinge", deadline=time.monotonic() - 1)
+    assert not solution.converged and solution.n_iter == 0
+    assert solution.gap == pytest.approx(300) and solution.objective == pytest.approx(300)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"lam": 0}, r"lam is 0, but a kernel SVM takes a number in \(0, inf\)"),
+        ({"lam": np.nan}, "lam is nan"),
+        ({"loss": "logistic"}, "loss 'logistic' is unknown to the kernel SVM; choose one of hinge, squared_hinge"),
+        ({"tol": 0}, "tol is 0, but a relative duality gap"),
+    ],
+)
+def test_refused_parameters(change, message):
+    X, y = problem(10)
+    arguments = {"lam": 1.0, "loss": "hinge", "tol": 1e-3} | change
+    with pytest.raises(UsageError, match=message):
+        solve_kernel_svm("gaussian", X, y, {"gamma": 1.0}, **arguments)
+
+
+def test_refused_data():
+    X, y = problem(10)
+    params = {"gamma": 1.0}
+    with pytest.raises(DataError, match=r"labels of shape \(9,\) do not fit 10 rows"):
+        solve_kernel_svm("gaussian", X, y[:9], params, 1.0)
+    with pytest.raises(DataError, match="at least one row"):
+        solve_kernel_svm("gaussian", X[:0], y[:0], params, 1.0)
+    with pytest.raises(DataError, match=r"takes the labels -1 and \+1"):
+        solve_kernel_svm("gaussian", X, (y + 1) / 2, params, 1.0)
+    with pytest.raises(DataError, match="alpha0 must hold 10 finite numbers"):
+        solve_kernel_svm("gaussian", X, y, params, 1.0, alpha0=np.zeros(9))
+    X[2, 1] = np.inf
+    with pytest.raises(DataError, match="an input is nan or infinite"):
+        solve_kernel_svm("gaussian", X, y, params, 1.0)

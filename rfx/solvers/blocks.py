@@ -151,6 +151,19 @@ class KeptRows:
         return ArrayBlocks(self._Z, index=self._places[index])
 
 
+    def walk(self, w, back):
+        """As the function `walk`, but rows in memory are not computed; back(rows, f) is given row numbers."""
+        if self._Z is None:
+            return walk(self.blocks, w, lambda rows, f: back(np.arange(rows.start, rows.stop), f))
+        f, g = np.empty(self.blocks.shape[0]), np.zeros(self.blocks.shape[1])
+        held, rest = np.flatnonzero(self._places >= 0), np.flatnonzero(self._places < 0)
+        for part, index in ((ArrayBlocks(self._Z, index=self._places[held]), held), (self.blocks.subset(rest), rest)):
+            if len(index):
+                f[index], own = walk(part, w, lambda rows, z, index=index: back(index[rows], z))
+                g += own
+        return f, g
+
+
 def feature_blocks(feature_map, X, scale: float = 1.0, max_memory_mb: float | None = None):
     """Blocks of scale * feature_map(X): kept in memory when they take less than `max_memory_mb`, else recomputed."""
     limit = max_memory_mb if max_memory_mb is not None else default_memory_mb()
@@ -180,15 +193,14 @@ def walk(blocks, w, back, forward=None):
     if w is not None:
         w = np.ascontiguousarray(w, dtype=np.float64)
         f = np.empty((n_rows, *w.shape[1:]))
-    for rows, Z in blocks:
-        Z = np.ascontiguousarray(Z)
+    for rows, Z, chosen in _in_place(blocks):
         if w is not None:
-            _forward(Z, w, f[rows])
+            _forward(Z, chosen, w, f[rows])
         if back is not None:
             u = np.ascontiguousarray(back(rows, None if f is None else f[rows]), dtype=np.float64)
             if g is None:
                 g = np.zeros((n_columns, *u.shape[1:]))
-            _backward(Z, u, g)
+            _backward(Z, chosen, u, g)
     return f, g
 
 
@@ -211,7 +223,7 @@ def product(blocks, p, weights=None) -> np.ndarray:
     p = np.ascontiguousarray(p, dtype=np.float64)
     # as many sums whatever the number of threads, so that the result is the same
     sums = np.zeros((_PARTS, blocks.shape[1]))
-    for rows, Z, chosen in _in_place(blocks):
+    for rows, Z, chosen in _in_place(blocks, whole=True):
         part = weights[rows]
         bounds = [len(chosen) * k // _PARTS for k in range(_PARTS + 1)]
 
@@ -224,58 +236,62 @@ def product(blocks, p, weights=None) -> np.ndarray:
     return sums.sum(axis=0)
 
 
-def _in_place(blocks):
-    """(rows, Z, chosen) with Z[chosen] the features of `rows`: all at once, uncopied, where they are in memory."""
+def _in_place(blocks, whole=False):
+    """(rows, Z, chosen) with Z[chosen] the features of `rows`: uncopied where they are in memory, then `whole` at once."""
     if isinstance(blocks, ArrayBlocks) and blocks.Z.flags.c_contiguous:
-        every = slice(0, blocks.shape[0])
-        yield every, blocks.Z, np.arange(blocks.shape[0]) if blocks.index is None else blocks.index
+        index = np.arange(blocks.shape[0]) if blocks.index is None else blocks.index
+        for rows in _ranges(len(index), len(index) if whole else blocks.rows):
+            yield rows, blocks.Z, index[rows]
         return
     for rows, Z in blocks:
         yield rows, np.ascontiguousarray(Z), np.arange(len(Z))
 
 
-def _forward(Z, w, out):
-    """out <- Z w, sums in float64."""
+def _forward(Z, chosen, w, out):
+    """out <- Z[chosen] w, sums in float64."""
     if w.ndim == 1:
-        parallel.for_ranges(lambda start, stop: _dot_rows(Z[start:stop], w, out[start:stop]), len(Z), smallest=16)
+        parallel.for_ranges(
+            lambda start, stop: _dot_rows(Z, chosen[start:stop], w, out[start:stop]), len(chosen), smallest=16
+        )
     else:
-        for rows in _ranges(len(Z), block_rows(Z.shape[1], 8, _CAST_BYTES)):
-            np.matmul(Z[rows].astype(np.float64, copy=False), w, out=out[rows])
+        for rows in _ranges(len(chosen), block_rows(Z.shape[1], 8, _CAST_BYTES)):
+            np.matmul(Z[chosen[rows]].astype(np.float64, copy=False), w, out=out[rows])
 
 
-def _backward(Z, u, g):
-    """g <- g + Z'u, sums in float64."""
+def _backward(Z, chosen, u, g):
+    """g <- g + Z[chosen]'u, sums in float64."""
     if u.ndim == 1:
         # many rows have u = 0 for a loss with a margin: they are not read at all
-        chosen = np.flatnonzero(u)
-        parallel.for_ranges(lambda start, stop: _add_rows(Z, chosen, u, g, start, stop), len(g), smallest=256)
+        nonzero = np.flatnonzero(u)
+        rows, u = chosen[nonzero], u[nonzero]
+        parallel.for_ranges(lambda start, stop: _add_rows(Z, rows, u, g, start, stop), len(g), smallest=256)
     else:
-        for rows in _ranges(len(Z), block_rows(Z.shape[1], 8, _CAST_BYTES)):
-            g += Z[rows].astype(np.float64, copy=False).T @ u[rows]
+        for rows in _ranges(len(chosen), block_rows(Z.shape[1], 8, _CAST_BYTES)):
+            g += Z[chosen[rows]].astype(np.float64, copy=False).T @ u[rows]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _dot_rows(Z, w, out):
-    """out_i <- sum_j Z_ij w_j, two rows at a time so that w is read half as often."""
-    n_rows, n_columns = Z.shape
-    for i in range(0, n_rows - 1, 2):
-        first = 0.0
-        second = 0.0
+def _dot_rows(Z, chosen, w, out):
+    """out_i <- sum_j Z[chosen_i, j] w_j, two rows at a time so that w is read half as often."""
+    count, n_columns = len(chosen), Z.shape[1]
+    for i in range(0, count - 1, 2):
+        a, b = Z[chosen[i]], Z[chosen[i + 1]]
+        first, second = 0.0, 0.0
         for j in range(n_columns):
-            first += Z[i, j] * w[j]
-            second += Z[i + 1, j] * w[j]
+            first += a[j] * w[j]
+            second += b[j] * w[j]
         out[i] = first
         out[i + 1] = second
-    if n_rows % 2:
-        last = 0.0
+    if count % 2:
+        a, last = Z[chosen[count - 1]], 0.0
         for j in range(n_columns):
-            last += Z[n_rows - 1, j] * w[j]
-        out[n_rows - 1] = last
+            last += a[j] * w[j]
+        out[count - 1] = last
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _add_rows(Z, chosen, u, g, start, stop):
-    """g_j <- g_j + sum_i u_i Z_ij for start <= j < stop over the rows in `chosen`.
+    """g_j <- g_j + sum_i u_i Z[chosen_i, j] for start <= j < stop.
 
     Four rows at a time on so many columns that their part of g stays in the first cache.
     """
@@ -285,12 +301,12 @@ def _add_rows(Z, chosen, u, g, start, stop):
         part = g[low:high]
         for t in range(0, count - 3, 4):
             a, b, c, d = chosen[t], chosen[t + 1], chosen[t + 2], chosen[t + 3]
-            ua, ub, uc, ud = u[a], u[b], u[c], u[d]
+            ua, ub, uc, ud = u[t], u[t + 1], u[t + 2], u[t + 3]
             za, zb, zc, zd = Z[a, low:high], Z[b, low:high], Z[c, low:high], Z[d, low:high]
             for j in range(high - low):
                 part[j] += ua * za[j] + ub * zb[j] + uc * zc[j] + ud * zd[j]
         for t in range(count - count % 4, count):
-            last, z = u[chosen[t]], Z[chosen[t], low:high]
+            last, z = u[t], Z[chosen[t], low:high]
             for j in range(high - low):
                 part[j] += last * z[j]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import ArrayBlocks, KeptRows, default_memory_mb, product, size_mb, walk
+from rfx.solvers.blocks import ArrayBlocks, KeptRows, adjoint, default_memory_mb, product, size_mb, walk
 from rfx.solvers.cg import check_problem, conjugate_gradients, late, sampled_factor
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
@@ -143,7 +143,10 @@ class _Problem:
 
     def at(self, w, f=None) -> _Point:
         """The point w, in one walk over the rows; f where the predictions are known."""
-        f, g = walk(self.blocks, w if f is None else None, lambda rows, f: self.loss.derivative(f, self.y[rows]), f)
+        if f is None:
+            f, g = self.kept.walk(w, lambda rows, f: self.loss.derivative(f, self.y[rows]))
+        else:
+            g = adjoint(self.blocks, self.loss.derivative(f, self.y))
         objective = 0.5 * self.lam * float(w @ w) + float(self.loss.value(f, self.y).sum())
         return _Point(w, f, objective, g + self.lam * w)
 

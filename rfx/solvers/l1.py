@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution
@@ -71,9 +72,12 @@ def solve_l1(
     problem = _Problem(
         design, y, float(lam), loss, _start(coef0, design.shape[1]), GramCache() if gram is None else gram, tol, max_iter, deadline,
         limit=working or max(512, int(np.sqrt(half / 24))),
-        held_limit=int(half // (max(1, len(y)) * design.itemsize)),
+        # Half again: while columns are taken over, the old copy and the new one exist together.
+        held_limit=int(half / 2 // (max(1, len(y)) * design.itemsize)),
     )
-    problem.run()
+    # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
+    with threadpool_limits(1, user_api="blas"):
+        problem.run()
     gap = problem.objective - problem.dual
     return Solution(
         coef=problem.coef,
@@ -158,7 +162,7 @@ class _Problem:
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
                 held = self.design.hold(self._working(gradient, self.lam, self.held_limit, self.held_limit), held)
-                self._minimise(held, 0.2 * gap)
+                self._minimise(held, 0.05 * gap)
                 size = 0
             if self.n_iter == before:
                 # Too many columns for the memory, or nothing to gain among those held: one step that walks.

@@ -14,7 +14,7 @@ from rfx.parallel import for_ranges
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
-CHUNK = 4096
+CHUNK = 2048
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -64,10 +64,7 @@ class DenseDesign:
 
     def cross(self, rows, weights, left, right=None):
         """sum over `rows` of weight * z[left] z[right]', (|left|, |right|) float64; `right` None means `left`."""
-        total = np.zeros((len(left), len(left if right is None else right)))
-        for start in range(0, len(rows), CHUNK):
-            _add_products(self.Z, rows[start : start + CHUNK], weights[start : start + CHUNK], left, right, total)
-        return total
+        return _products(self.Z, rows, weights, left, right)
 
 
 class WalkDesign:
@@ -104,9 +101,7 @@ class WalkDesign:
         for chosen, Z in self._rows(self._part(columns), rows):
             Z, part = _contiguous(Z), weights[done : done + len(chosen)]
             done += len(chosen)
-            for start in range(0, len(part), CHUNK):
-                piece = part[start : start + CHUNK]
-                _add_products(Z, np.arange(start, start + len(piece)), piece, left_at, right_at, total)
+            total += _products(Z, np.arange(len(part)), part, left_at, right_at)
         return total
 
     def hold(self, columns, held=None):
@@ -224,12 +219,29 @@ def _combine(Z, rows, r, out):
         for_ranges(lambda start, stop: _sums(Z, rows, r, out, start, stop), Z.shape[1], 256)
 
 
+def _products(Z, rows, weights, left, right):
+    """sum over rows of weight * Z[row, left] Z[row, right]', by GEMM (or SYRK) in Z's precision, chunk by chunk.
+
+    Each thread takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy
+    machine costs many times the work.
+    """
+
+    def part(first, last):
+        total = np.zeros((len(left), len(left if right is None else right)))
+        for start in range(first * CHUNK, min(last * CHUNK, len(rows)), CHUNK):
+            _add_products(Z, rows[start : start + CHUNK], weights[start : start + CHUNK], left, right, total)
+        return total
+
+    parts = for_ranges(part, -(-len(rows) // CHUNK))
+    total = parts[0]
+    for other in parts[1:]:
+        total += other
+    return total
+
+
 def _add_products(Z, rows, weights, left, right, total):
-    """total += sum over rows of weight * Z[row, left] Z[row, right]', by one GEMM (or SYRK) in Z's precision."""
-    if not len(rows):
-        return
     if right is not None:
-        total += _gather(Z, rows, left, weights).T @ _gather(Z, rows, right, None)
+        total += _gather(Z, rows, left, weights).T @ _gather(Z, rows, right, np.ones(len(rows)))
         return
     for sign in (1.0, -1.0):
         chosen = np.flatnonzero(sign * weights > 0)
@@ -243,14 +255,13 @@ def _add_products(Z, rows, weights, left, right, total):
 def _gather(Z, rows, columns, scale):
     """Z[rows][:, columns], each row times its scale, in C order."""
     out = np.empty((len(rows), len(columns)), Z.dtype)
-    scale = np.ones(len(rows), Z.dtype) if scale is None else scale.astype(Z.dtype)
-    for_ranges(lambda start, stop: _pick(Z, rows, columns, scale, out, start, stop), len(rows), 64)
+    _pick(Z, rows, columns, scale.astype(Z.dtype), out)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _pick(Z, rows, columns, scale, out, start, stop):
-    for i in range(start, stop):
+def _pick(Z, rows, columns, scale, out):
+    for i in range(len(rows)):
         row, factor = rows[i], scale[i]
         for k in range(len(columns)):
             out[i, k] = Z[row, columns[k]] * factor

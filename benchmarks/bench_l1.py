@@ -1,0 +1,117 @@
+"""The sub-problem of sparse random features: rfx.solvers.l1 beside LIBLINEAR `-s 5`, each in its own process.
+
+Squared hinge, Fourier features of the Gaussian kernel, inputs scaled to [-1, 1], no bias; both get the same float32
+features. Seconds are those of the fit, from features in memory to weights, LIBLINEAR's conversion included; the peak is
+that of the whole process that solves (for LIBLINEAR of its child, which holds LIBLINEAR's own copy only).
+
+    python benchmarks/bench_l1.py
+    python benchmarks/bench_l1.py --data cod-rna --eps 0.01 0.0001
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from rfx import env
+from rfx.data import load
+from rfx.features import sample
+from rfx.losses import SquaredHinge
+from rfx.solvers.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.certificate import l1_certificate
+from rfx.solvers.l1 import solve_l1
+from rfx.solvers.liblinear import solve_liblinear
+
+
+def features(options):
+    """The feature matrix in memory and labels in {-1, +1}."""
+    data = load(options.data, split=options.split)
+    X = data.X_train.toarray() if hasattr(data.X_train, "toarray") else np.asarray(data.X_train)
+    y = np.where(data.y_train > 0, 1.0, -1.0)
+    if options.rows:
+        chosen = np.random.default_rng(0).permutation(len(X))[: options.rows]
+        X, y = X[chosen], y[chosen]
+    low, high = X.min(axis=0), X.max(axis=0)
+    X = 2 * (X - low) / np.where(high > low, high - low, 1) - 1
+    feature_map = sample("gaussian", X.shape[1], options.n_features, 0, gamma=options.gamma)
+    return MapBlocks(feature_map, X.astype(np.float32)).materialize(), y
+
+
+def ours(options):
+    blocks, y = features(options)
+    # Compiled functions come from numba's cache on every run but the first.
+    solve_l1(ArrayBlocks(blocks.Z[:2000]), y[:2000], options.lam, SquaredHinge)
+    start, cpu = time.perf_counter(), time.process_time()
+    solution = solve_l1(blocks, y, options.lam, SquaredHinge, tol=options.tol)
+    row = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}
+    return row | certified(blocks, y, options, solution) | {"peak": peak(resource.RUSAGE_SELF)}
+
+
+def liblinear(options, eps):
+    blocks, y = features(options)
+    start, cpu = time.perf_counter(), used()
+    solution = solve_liblinear(blocks, y, options.lam, SquaredHinge, "l1", tol=eps)
+    row = {"seconds": time.perf_counter() - start, "cpu": used() - cpu}
+    return row | certified(blocks, y, options, solution) | {"peak": peak(resource.RUSAGE_CHILDREN)}
+
+
+def certified(blocks, y, options, solution):
+    """Objective and gap by code that both share."""
+    objective, gap = l1_certificate(blocks, y, solution.coef, options.lam, SquaredHinge)
+    nnz = int(np.count_nonzero(solution.coef))
+    return {"objective": objective, "gap": gap / objective, "nnz": nnz, "n_iter": solution.n_iter}
+
+
+def used():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def peak(who):
+    return resource.getrusage(who).ru_maxrss / 1024
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=["ijcnn1", "cod-rna"])
+    parser.add_argument("--split")
+    parser.add_argument("--rows", type=int, help="draw that many training rows")
+    parser.add_argument("--n-features", type=int, default=2000)
+    parser.add_argument("--gamma", type=float, default=2.0)
+    parser.add_argument("--lam", type=float, default=10.0)
+    parser.add_argument("--tol", type=float, default=1e-4, help="relative gap asked of rfx")
+    parser.add_argument("--eps", nargs="*", default=["0.01"], help="LIBLINEAR's -e, one run each; 1e-4 takes many minutes")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    env.set_threads(options.threads)
+    if options.one:
+        options.data = options.data[0]
+        row = ours(options) if options.one == "rfx" else liblinear(options, float(options.one))
+        print(json.dumps(row))
+        return
+    print(f"{env.cpu_name()}, {options.threads} threads, D = {options.n_features}, lam = {options.lam:g}\n")
+    print("| data | solver | seconds | CPU seconds | times ours | objective | relative gap | non-zeros | peak MiB | times ours |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for data in options.data:
+        first = None
+        for one in ["rfx", *options.eps]:
+            words = [a for a in sys.argv[1:]]
+            command = [sys.executable, __file__, *words, "--data", data, "--one", one]
+            row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+            first = first or row
+            name = "rfx" if one == "rfx" else f"LIBLINEAR -e {one}"
+            print(
+                f"| {data} | {name} | {row['seconds']:.1f} | {row['cpu']:.1f} | {row['seconds'] / first['seconds']:.1f} "
+                f"| {row['objective']:.2f} | {row['gap']:.1e} | {row['nnz']} | {row['peak']:.0f} "
+                f"| {row['peak'] / first['peak']:.1f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -93,7 +93,7 @@ def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
         (["run", "p.toml", "--quick"], UsageError, "no small form"),
         (["run", "p.toml", "--only", "method=x"], UsageError, "no run of plan p has that"),
         (["table"], UsageError, "which table. There are: summary"),
-        (["table", "nope"], UsageError, "no table nope; there are: summary"),
+        (["table", "nope"], UsageError, "no table nope .there are: summary"),
         (["table", "summary"], DataError, "results.csv: there is no such results file"),
     ],
 )

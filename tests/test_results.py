@@ -80,11 +80,13 @@ def test_numpy_values_are_written_as_plain_ones(tmp_path):
     assert (read["score"], read["n_train"], read["converged"], read["params"]) == (0.1, 7, False, {"gamma": 0.5})
 
 
-_numbers = st.none() | st.floats(allow_nan=False)
+_floats = st.floats(allow_nan=False)
+_params = st.dictionaries(st.text(max_size=5), _floats, max_size=4)
+_rows = st.lists(st.tuples(st.text(max_size=40), st.none() | _floats, _params), max_size=4)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(st.text(max_size=40), _numbers, st.dictionaries(st.text(max_size=5), _numbers.filter(lambda v: v is not None))), max_size=4))
+@given(_rows)
 def test_any_text_and_number_survives(tmp_path_factory, items):
     path = tmp_path_factory.mktemp("r") / "r.csv"
     for number, (text, score, params) in enumerate(items):

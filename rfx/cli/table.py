@@ -24,7 +24,7 @@ def command(name, results, form, setting, as_list):
     if as_list:
         click.echo("\n".join(known))
         return
-    if name not in known:
-        what = "which table?" if name is None else f"there is no table {name};"
-        raise UsageError(f"{what} There are: {', '.join(known)}" if name is None else f"{what} there are: {', '.join(known)}")
-    click.echo(render(tables.build(name, read(results), setting), form), nl=False)
+    if name is None:
+        raise UsageError(f"which table? There are: {', '.join(known)}")
+    table = tables.build(name, read(results) if name in known else [], setting)
+    click.echo(render(table, form), nl=False)

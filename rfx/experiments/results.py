@@ -52,7 +52,7 @@ def _canonical(value):
         return {str(name): _canonical(item) for name, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
         return [_canonical(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return str(value) if isinstance(value, Path) else value
 

@@ -1,8 +1,10 @@
 """What makes a row reproducible: folders, threads, memory, versions, processor, git revision."""
 
+import ctypes
 import os
 import platform
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 _threads = None
+_largest_child_mb = 0.0
 
 
 def cache_dir() -> Path:
@@ -61,10 +64,32 @@ def set_threads(count: int | None) -> None:
 
 
 def peak_rss_mb() -> float:
-    """Largest resident memory so far in MiB: this process plus its largest finished child (a back end)."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (own + child) / 1024
+    """Largest resident memory of this process so far in MiB, plus that of its largest back-end child."""
+    # Not getrusage: after a fork Linux counts the parent's memory as the child's peak
+    try:
+        with open("/proc/self/status", encoding="ascii") as lines:
+            own = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return own / 1024 + _largest_child_mb
+
+
+def count_child(peak_mb: float) -> None:
+    """Tell peak_rss_mb of the peak of a back-end child that worked while this process waited."""
+    global _largest_child_mb
+    _largest_child_mb = max(_largest_child_mb, peak_mb)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when the process `parent` ends, however it ends (Linux)."""
+    PR_SET_PDEATHSIG = 1
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    except (OSError, AttributeError):
+        return
+    if os.getppid() != parent:
+        # it ended before the request was made, so the signal will never come
+        os._exit(1)
 
 
 def available_memory_mb() -> float:

@@ -18,9 +18,10 @@ from rfx.experiments.plan import Plan
 # A child that does what its data set is called; it obeys the protocol of rfx.experiments.child.
 STUB = """
 import json, os, signal, sys, time
+from rfx import env
 from rfx.experiments import child
 options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
-child.die_with(int(options["--parent"]))
+env.die_with(int(options["--parent"]))
 spec = json.loads(sys.argv[1])
 print("....*....", flush=True)
 name = spec["dataset"].partition("-")[0]

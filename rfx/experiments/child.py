@@ -4,36 +4,21 @@ SPEC is the run as JSON. The row goes as JSON to the file descriptor N, never to
 LIBSVM print there; by hand, without --fd, it is printed.
 """
 
-import ctypes
 import json
 import os
-import signal
 import sys
 import traceback
 
+from rfx import env
 from rfx.errors import RfxError
 
-PR_SET_PDEATHSIG = 1
 NO_DATA = "NoData"  # params.error of a run whose data could not be had: worth trying again, unlike other failures
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel kill this process when the process `parent` ends, however it ends (Linux)."""
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    except (OSError, AttributeError):
-        return
-    if os.getppid() != parent:
-        # It ended before the request was made, so the signal will never come.
-        os._exit(1)
 
 
 def outcome(spec: dict, execute=None) -> dict:
     """The row of `spec`; when the run fails, a row with status, message and params.error only."""
     try:
         if execute is None:
-            from rfx import env
-
             # Before numpy is imported: BLAS reads the number of threads once.
             env.prepare_numba_cache()
             env.set_threads(spec.get("threads"))
@@ -74,7 +59,7 @@ def main(args) -> None:
     spec = json.loads(args[0])
     options = dict(zip(args[1::2], args[2::2]))
     if "--parent" in options:
-        die_with(int(options["--parent"]))
+        env.die_with(int(options["--parent"]))
     fd = int(options.get("--fd", 1))
     if fd != 1:
         # A back end that outlives this process must not keep the row's file open.

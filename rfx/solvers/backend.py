@@ -80,11 +80,12 @@ def from_blocks(blocks, y) -> NodeFile:
 
 
 def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]:
-    """Run one job in a child: returns its result (a dict with arrays as lists of bytes decoded) and what it printed.
+    """Run one job in a child: its result, arrays by name, and what it printed.
 
     Raises BackendTimeout after `timeout` seconds and RfxError when the child dies. An interrupt kills the child.
     """
     result = os.memfd_create("rfx-result")
+    job = job | {"parent": os.getpid()}
     command = [sys.executable, "-m", "rfx.solvers.backend_child", str(problem.descriptor), str(result), json.dumps(job)]
     environment = os.environ | {"OMP_NUM_THREADS": str(env.threads())}
     try:
@@ -107,6 +108,7 @@ def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]
         with os.fdopen(os.dup(result), "rb") as file:
             file.seek(0)
             with np.load(file, allow_pickle=False) as arrays:
+                env.count_child(float(arrays["peak_mb"]))
                 return {name: arrays[name] for name in arrays.files}, printed
     finally:
         os.close(result)

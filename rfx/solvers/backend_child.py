@@ -4,21 +4,12 @@ import ctypes
 import json
 import mmap
 import os
-import signal
 import sys
 
 import numpy as np
 
+from rfx import env
 from rfx.solvers.backend import NODE
-
-
-def die_with_parent():
-    """Ask the kernel to kill this process when its parent ends (Linux)."""
-    PR_SET_PDEATHSIG = 1
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    except (OSError, AttributeError):
-        pass
 
 
 def seed_c(seed: int):
@@ -76,12 +67,12 @@ def run_libsvm(descriptor, job):
 
 
 def main():
-    die_with_parent()
     problem, result, job = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    env.die_with(job["parent"])
     seed_c(job["seed"])
     arrays = {"LIBLINEAR": run_liblinear, "LIBSVM": run_libsvm}[job["program"]](problem, job)
     with os.fdopen(os.dup(result), "wb") as file:
-        np.savez(file, **arrays)
+        np.savez(file, peak_mb=np.array(env.peak_rss_mb()), **arrays)
 
 
 if __name__ == "__main__":

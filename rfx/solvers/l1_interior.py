@@ -60,16 +60,19 @@ def _factor(H, theta, curvature):
     """Function that solves (H + diag(1/theta)) dx = e / theta."""
     alive = np.flatnonzero(theta * curvature * DEAD > 1.0)
     everything = len(alive) == len(theta)
-    matrix = H.copy() if everything else H[np.ix_(alive, alive)]
     diagonal = np.arange(len(alive))
-    matrix[diagonal, diagonal] += 1.0 / theta[alive]
-    try:
-        # The transpose is the same matrix in the order that LAPACK can overwrite.
-        factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        matrix = H[np.ix_(alive, alive)]
-        matrix[diagonal, diagonal] += 1.0 / theta[alive] + 1e-6 * curvature[alive].max()
-        factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+    # Equal columns leave H singular up to float32 noise, which can be of either sign: shift until it is positive.
+    for shift in (0.0, 1e-6, 1e-4, 1e-2, 1.0):
+        matrix = H.copy() if everything else H[np.ix_(alive, alive)]
+        matrix[diagonal, diagonal] += 1.0 / theta[alive] + shift * curvature[alive].max(initial=0.0)
+        try:
+            # The transpose is the same matrix in the order that LAPACK can overwrite.
+            factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+            break
+        except linalg.LinAlgError:
+            continue
+    else:
+        raise linalg.LinAlgError("the Hessian of the working set is far from positive definite")
 
     def solve(e):
         if everything:

@@ -4,20 +4,24 @@ A kernel is a distance (or inner product) between scaled rows followed by an ele
 scaling once, so that a solver that asks for many blocks of the same rows pays for the distances alone.
 """
 
+import copy
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
+from threadpoolctl import ThreadpoolController
 
 from rfx.errors import DataError, UsageError
 from rfx.parallel import for_ranges
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
 _CHUNK = 1 << 17
-# Elements of a block that one GEMM makes before its elementwise function: few enough to stay in the shared cache.
-_GEMM_CHUNK = 1 << 20
+# Up to so many inputs a Gaussian's distances are sums of differences, above they come from inner products.
+_THIN = 32
 _COLUMN_TILE = 512
 # CSR rows are kept dense when they take less than this, else made dense block by block.
 _DENSE_BYTES = 1 << 30
@@ -28,8 +32,8 @@ _MEDIAN_PAIRS = 2000
 class Kernel:
     """One kernel. metric: how scaled rows are compared; shape: the function applied to the distance.
 
-    paper_gamma: the value that `gamma='paper'` stands for (SPEC 1b's reading of Yen et al. 2014), None for a kernel
-    without gamma. bounded_diagonal: k(x, x) is the same number for every x.
+    paper_gamma: the value that `gamma='paper'` stands for (what Yen et al. 2014 seem to have used: untuned, inputs in
+    [0, 1]), None for a kernel without gamma.
     """
 
     name: str
@@ -37,7 +41,6 @@ class Kernel:
     metric: str
     shape: str
     paper_gamma: float | None = None
-    bounded_diagonal: bool = True
 
 
 KERNELS = {
@@ -48,7 +51,7 @@ KERNELS = {
         Kernel("laplacian-l2", "exp(-gamma ||x - y||_2)", "l2", "exp", 1.0),
         Kernel("perceptron", "R / c_d - ||x - y||_2", "l2", "minus"),
         Kernel("stump", "1 - 2 ||x - y||_1 / sum(hi - lo)", "l1", "minus"),
-        Kernel("linear", "x . y", "dot", "none", bounded_diagonal=False),
+        Kernel("linear", "x . y", "dot", "none"),
     )
 }
 
@@ -80,17 +83,17 @@ def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0) ->
     where the median distance is zero.
     """
     kernel = get_kernel(name)
-    if kernel.paper_gamma is None:
-        if gamma is not None:
-            with_gamma = ", ".join(k.name for k in KERNELS.values() if k.paper_gamma is not None)
-            raise UsageError(f"gamma is {gamma!r}, but kernel {name!r} has no gamma; the kernels that have one: {with_gamma}")
-        if name == "perceptron":
-            return {"radius": float(np.sqrt(_squared_norms(X).max(initial=0.0)))}
-        if name == "stump":
-            lo, hi = (np.asarray(_dense_extreme(X, which), dtype=np.float64) for which in ("min", "max"))
-            return {"lo": lo, "hi": hi}
-        return {}
-    return {"gamma": _gamma(kernel, X, gamma, seed)}
+    if kernel.paper_gamma is not None:
+        return {"gamma": _gamma(kernel, X, gamma, seed)}
+    if gamma is not None:
+        known = ", ".join(k.name for k in KERNELS.values() if k.paper_gamma is not None)
+        raise UsageError(f"gamma is {gamma!r}, but kernel {name!r} has no gamma; the kernels that have one: {known}")
+    if name == "perceptron":
+        return {"radius": float(np.sqrt(_squared_norms(X).max(initial=0.0)))}
+    if name == "stump":
+        ends = {"lo": X.min(axis=0), "hi": X.max(axis=0)}
+        return {key: np.array(end.toarray() if sp.issparse(end) else end, dtype=np.float64).ravel() for key, end in ends.items()}
+    return {}
 
 
 def _gamma(kernel: Kernel, X, gamma, seed: int) -> float:
@@ -134,11 +137,6 @@ def _dense(X, rows) -> np.ndarray:
     return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
 
 
-def _dense_extreme(X, which: str) -> np.ndarray:
-    extreme = getattr(X, which)(axis=0)
-    return extreme.toarray().ravel() if sp.issparse(extreme) else np.asarray(extreme).ravel()
-
-
 def _squared_norms(X) -> np.ndarray:
     if sp.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
@@ -175,14 +173,17 @@ class Prepared:
             self._Z = self._scaled(X)
         elif X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES:
             self._Z = np.empty(X.shape, self.dtype)
-            step = max(1, _GEMM_CHUNK // max(1, X.shape[1]))
-            for start in range(0, X.shape[0], step):
-                self._Z[start : start + step] = self._scaled(self._X[start : start + step].toarray())
+            for rows in self._steps():
+                self._Z[rows] = self._scaled(self._X[rows].toarray())
             self._X = None
 
     @property
     def n_rows(self) -> int:
         return self.shape[0]
+
+    def _steps(self):
+        step = max(1, (1 << 20) // max(1, self.shape[1]))
+        return (slice(start, start + step) for start in range(0, self.n_rows, step))
 
     def _scaled(self, X) -> np.ndarray:
         Z = np.array(X, dtype=np.float64, order="C")
@@ -204,13 +205,12 @@ class Prepared:
 
     def take(self, rows) -> "Prepared":
         """The rows of an index array or slice, scaled as here."""
-        part = object.__new__(Prepared)
-        part.kernel, part.name, part.params, part.dtype, part.centre = self.kernel, self.name, self.params, self.dtype, self.centre
-        part._Z = None if self._Z is None else self._Z[rows]
-        part._X = None if self._X is None else self._X[rows]
+        part = copy.copy(self)
         part._columns = part._cast = None
-        part._norms = None if self._norms is None else self._norms[rows]
-        part.shape = (part._Z if part._Z is not None else part._X).shape
+        for name in ("_X", "_Z", "_norms"):
+            value = getattr(self, name)
+            setattr(part, name, None if value is None else value[rows])
+        part.shape = (part._X if part._Z is None else part._Z).shape
         return part
 
     def astype(self, dtype) -> "Prepared":
@@ -234,9 +234,8 @@ class Prepared:
         """(n,) squared lengths of the scaled rows, summed in float64, kept for the next call."""
         if self._norms is None:
             self._norms = np.empty(self.n_rows)
-            step = max(1, _GEMM_CHUNK // max(1, self.shape[1]))
-            for start in range(0, self.n_rows, step):
-                self._norms[start : start + step] = _squared_norms(self.dense(slice(start, start + step)))
+            for rows in self._steps():
+                self._norms[rows] = _squared_norms(self.dense(rows))
         return self._norms
 
 
@@ -256,11 +255,10 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     dtype wanted. dtype: float32 or float64; by default out's, else Y's. Equal rows get exactly k(x, x). Neither
     block shape nor thread count changes a value by more than the rounding of a dot product.
     """
-    if out is not None:
-        dtype = out.dtype
+    dtype = dtype if out is None else out.dtype
     if not isinstance(Y, Prepared):
-        both_single = all(part.dtype == np.float32 for part in (X, Y))
-        Y = Prepared(name, Y, params, dtype or (np.float32 if both_single else np.float64), X if isinstance(X, Prepared) else None)
+        single = X.dtype == np.float32 == Y.dtype
+        Y = Prepared(name, Y, params, dtype or (np.float32 if single else np.float64), X if isinstance(X, Prepared) else None)
     if not isinstance(X, Prepared):
         X = Prepared(name, X, params, Y.dtype, Y)
     if X.shape[1] != Y.shape[1]:
@@ -283,82 +281,68 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
 
 
 def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
+    """Kernel values of rows that are dense, a chunk at a time and a thread at a time."""
     kernel, n_inputs = X.kernel, X.shape[1]
-    finish = _finisher(kernel, X.params, n_inputs, out.dtype)
-    rows = X.dense()
     # Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
-    limit = {"l1": np.inf, "l2": 64, "squared": 32, "dot": -1}[kernel.metric]
-    if n_inputs <= limit:
-        columns = Y.columns()
-        if out.dtype != columns.dtype:
-            columns, rows = columns.astype(out.dtype), rows.astype(out.dtype)
-        distance = _l1_block if kernel.metric == "l1" else _squared_block
+    by_product = n_inputs > {"l1": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[kernel.metric]
+    work = np.dtype(np.float64) if by_product and kernel.metric == "l2" else out.dtype
+    X, Y = X.astype(work), Y.astype(work)
+    rows, columns = X.dense(), Y.columns()
+    if by_product and kernel.metric != "dot":
+        row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
+    top = _top(kernel, X.params, n_inputs)
+    # A product wants a squarish tile, because BLAS copies both factors first; differences want whole rows of `out`.
+    width = min(out.shape[1], 1024 if by_product else out.shape[1])
+    height = max(1, _CHUNK // width)
+    in_place = work == out.dtype and out.flags.c_contiguous and width == out.shape[1]
 
-        def part(start, stop):
-            step = max(1, _CHUNK // out.shape[1])
-            scratch = None if out.flags.c_contiguous else np.empty((min(step, stop - start), out.shape[1]), out.dtype)
-            for begin in range(start, stop, step):
-                end = min(begin + step, stop)
-                chunk = out[begin:end] if scratch is None else scratch[: end - begin]
-                distance(rows[begin:end], columns, chunk, _COLUMN_TILE)
-                finish(chunk)
-                if scratch is not None:
-                    out[begin:end] = chunk
+    def part(start, stop):
+        scratch = None if in_place else np.empty(min(height, stop - start) * width, work)
+        for i in range(start, stop, height):
+            i_end = min(i + height, stop)
+            for j in range(0, out.shape[1], width):
+                target = out[i:i_end, j : j + width]
+                tile = target if in_place else scratch[: target.size].reshape(target.shape)
+                if by_product:
+                    np.matmul(rows[i:i_end], columns[:, j : j + width], out=tile)
+                    if kernel.metric != "dot":
+                        _squared_from_dot(tile, row_norms[i:i_end], column_norms[j : j + width], 8 * np.finfo(work).eps)
+                else:
+                    _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
+                _finish(tile, kernel, top)
+                if not in_place:
+                    target[:] = tile
 
+    # One BLAS thread in each of ours: BLAS's own would wait for one another at every chunk.
+    with _blas().limit(limits=1, user_api="blas") if by_product else nullcontext():
         for_ranges(part, out.shape[0], smallest=1 + 20000 // out.shape[1])
-        return
-    work = np.float64 if kernel.metric == "l2" else out.dtype
-    rows = rows.astype(work, copy=False)
-    columns = Y.dense().T.astype(work, copy=False)
-    step = max(1, _GEMM_CHUNK // out.shape[1])
-    direct = work == out.dtype and out.flags.c_contiguous
-    buffer = None if direct else np.empty((min(step, out.shape[0]), out.shape[1]), work)
-    for begin in range(0, out.shape[0], step):
-        stop = min(begin + step, out.shape[0])
-        chunk = out[begin:stop] if buffer is None else buffer[: stop - begin]
-        np.matmul(rows[begin:stop], columns, out=chunk)
-        if kernel.metric == "dot":
-            if buffer is not None:
-                out[begin:stop] = chunk
-            continue
-        row_norms, column_norms = X.norms()[begin:stop].astype(work), Y.norms().astype(work)
-
-        def part(first, last):
-            _squared_from_dot(chunk[first:last], row_norms[first:last], column_norms, 8 * np.finfo(work).eps)
-            finish(chunk[first:last])
-            if buffer is not None:
-                out[begin + first : begin + last] = chunk[first:last]
-
-        for_ranges(part, stop - begin, smallest=1 + 20000 // out.shape[1])
 
 
-def _finisher(kernel: Kernel, params: dict, n_inputs: int, dtype):
-    """The function that turns a chunk of scaled distances into kernel values in place."""
-    if kernel.shape == "minus":
-        top = 1.0 if kernel.name == "stump" else params["radius"] / perceptron_constant(n_inputs)
-        top = np.dtype(dtype).type(top)
-    else:
-        top = None
+@lru_cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
-    def finish(chunk):
-        if kernel.metric == "l2":
-            np.sqrt(chunk, out=chunk)
-        if kernel.shape == "exp":
-            np.negative(chunk, out=chunk)
-            np.exp(chunk, out=chunk)
-        elif top is not None:
-            np.subtract(top, chunk, out=chunk)
 
-    return finish
+def _finish(tile: np.ndarray, kernel: Kernel, top: float) -> None:
+    """Scaled distances to kernel values, in place."""
+    if kernel.metric == "l2":
+        np.sqrt(tile, out=tile)
+    if kernel.shape == "exp":
+        np.exp(np.negative(tile, out=tile), out=tile)
+    elif kernel.shape == "minus":
+        np.subtract(tile.dtype.type(top), tile, out=tile)
+
+
+def _top(kernel: Kernel, params: dict, n_inputs: int) -> float:
+    """k(x, x) of every kernel but the linear one."""
+    return params["radius"] / perceptron_constant(n_inputs) if kernel.name == "perceptron" else 1.0
 
 
 def diagonal(name: str, X, params: dict) -> np.ndarray:
     """(n,) float64 values k(x, x) of the rows of X (n, d), dense, CSR or Prepared."""
-    kernel = get_kernel(name)
     if name == "linear":
         return X.norms() if isinstance(X, Prepared) else _squared_norms(X)
-    top = params["radius"] / perceptron_constant(X.shape[1]) if name == "perceptron" else 1.0
-    return np.full(X.shape[0], top)
+    return np.full(X.shape[0], _top(get_kernel(name), params, X.shape[1]))
 
 
 def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.ndarray:
@@ -372,9 +356,8 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
     if out is None:
         out = np.empty((X.shape[0], *coef.shape[1:]))
     out[:] = 0.0
-    if dtype is None:
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
     if not isinstance(SV, Prepared):
+        dtype = dtype or (np.float32 if X.dtype == np.float32 else np.float64)
         SV = Prepared(name, SV, params, dtype, X if isinstance(X, Prepared) else None)
     if not isinstance(X, Prepared):
         X = Prepared(name, X, params, SV.dtype, SV)
@@ -391,8 +374,8 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
 
 
 @numba.njit(cache=True, nogil=True)
-def _l1_block(rows, columns, out, tile):
-    """out[i, j] = sum_k |rows[i, k] - columns[k, j]|, columns walked in tiles that stay in the first-level cache."""
+def _distances(rows, columns, out, squared, tile):
+    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2, or the sum of absolute differences; in tiles of columns that stay in cache."""
     n_inputs = rows.shape[1]
     whole = n_inputs - n_inputs % 4
     for begin in range(0, out.shape[1], tile):
@@ -404,36 +387,18 @@ def _l1_block(rows, columns, out, tile):
                 a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
                 A, B = columns[k, begin:end], columns[k + 1, begin:end]
                 C, D = columns[k + 2, begin:end], columns[k + 3, begin:end]
-                for j in range(end - begin):
-                    sums[j] += (abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j]))
-            for k in range(whole, n_inputs):
-                a, A = rows[i, k], columns[k, begin:end]
-                for j in range(end - begin):
-                    sums[j] += abs(a - A[j])
-
-
-@numba.njit(cache=True, nogil=True)
-def _squared_block(rows, columns, out, tile):
-    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2."""
-    n_inputs = rows.shape[1]
-    whole = n_inputs - n_inputs % 4
-    for begin in range(0, out.shape[1], tile):
-        end = min(begin + tile, out.shape[1])
-        for i in range(out.shape[0]):
-            sums = out[i, begin:end]
-            sums[:] = 0
-            for k in range(0, whole, 4):
-                a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
-                A, B = columns[k, begin:end], columns[k + 1, begin:end]
-                C, D = columns[k + 2, begin:end], columns[k + 3, begin:end]
-                for j in range(end - begin):
-                    p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
-                    sums[j] += (p * p + q * q) + (r * r + s * s)
+                if squared:
+                    for j in range(end - begin):
+                        p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
+                        sums[j] += (p * p + q * q) + (r * r + s * s)
+                else:
+                    for j in range(end - begin):
+                        sums[j] += (abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j]))
             for k in range(whole, n_inputs):
                 a, A = rows[i, k], columns[k, begin:end]
                 for j in range(end - begin):
                     p = a - A[j]
-                    sums[j] += p * p
+                    sums[j] += p * p if squared else abs(p)
 
 
 @numba.njit(cache=True, nogil=True)

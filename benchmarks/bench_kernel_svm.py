@@ -1,0 +1,179 @@
+"""Exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx, libsvm-official with OpenMP, scikit-learn's SVC.
+
+`python benchmarks/bench_kernel_svm.py [NAME...]` (default: cod-rna ijcnn1) trains each in a process of its own, one after the
+other, and prints a markdown table. Seconds are of training alone: the data are read, converted and (rfx) compiled for before.
+Objective and gap of all three are computed here, in the same way, from their coefficients. `--growth` shows squared hinge
+without bias at 25,000, 50,000 and 100,000 rows of a generated problem of covtype's shape, for three kernels.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from rfx import env, kernels
+from rfx.data import load
+
+GAMMA, LAM, CACHE_MB = 2.0, 1.0, 1000
+SOLVERS = ("rfx", "libsvm-official", "scikit-learn SVC")
+GROWTH_ROWS = (25_000, 50_000, 100_000)
+GROWTH_KERNELS = ("gaussian", "laplacian", "perceptron")
+
+
+def training_rows(name, n_rows=None):
+    """Inputs (n, d) in [-1, 1] as a dense float64 array, labels in {-1, 1}."""
+    split = load(name)
+    X = split.X_train
+    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    low, high = X.min(axis=0), X.max(axis=0)
+    X = 2 * (X - low) / np.where(high > low, high - low, 1) - 1
+    y = np.where(split.y_train == split.y_train.max(), 1.0, -1.0)
+    return X[:n_rows], y[:n_rows]
+
+
+def train_rfx(X, y):
+    from rfx.solvers.kernel_svm import solve_kernel_svm
+
+    def solve(X, y):
+        return solve_kernel_svm("gaussian", X, y, {"gamma": GAMMA}, LAM, "hinge", bias=True, max_memory_mb=CACHE_MB)
+
+    solve(X[:300], y[:300])
+    before = env.peak_rss_mb()
+    seconds, solution = timed(lambda: solve(X, y))
+    return seconds, solution.coef, solution.intercept, before
+
+
+def train_libsvm(X, y):
+    import scipy.sparse
+    from libsvm.svm import gen_svm_nodearray, libsvm, svm_parameter, svm_problem, toPyModel  # noqa: F401
+
+    problem = svm_problem(y, scipy.sparse.csr_matrix(X))
+    parameter = svm_parameter(f"-s 0 -t 2 -g {GAMMA} -c {1 / LAM} -m {CACHE_MB} -q")
+    before = env.peak_rss_mb()
+    seconds, model = timed(lambda: toPyModel(libsvm.svm_train(problem, parameter)))
+    coef = np.zeros(len(y))
+    sign = model.get_labels()[0]
+    for index, value in zip(model.get_sv_indices(), model.get_sv_coef()):
+        coef[index - 1] = sign * value[0]
+    return seconds, coef, -sign * model.rho[0], before
+
+
+def train_scikit_learn(X, y):
+    from sklearn.svm import SVC
+
+    model = SVC(C=1 / LAM, gamma=GAMMA, cache_size=CACHE_MB)
+    before = env.peak_rss_mb()
+    seconds, _ = timed(lambda: model.fit(X, y))
+    coef = np.zeros(len(y))
+    coef[model.support_] = model.dual_coef_[0]
+    return seconds, coef, float(model.intercept_[0]), before
+
+
+def timed(function):
+    """(seconds of the clock, seconds of all processor cores) of a call, and its result."""
+    start, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+    result = function()
+    taken, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    return (taken, after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime), result
+
+
+def child(solver, name, path):
+    X, y = training_rows(name)
+    trainer = dict(zip(SOLVERS, (train_rfx, train_libsvm, train_scikit_learn)))[solver]
+    seconds, coef, intercept, before = trainer(X, y)
+    np.savez(path, coef=coef, intercept=intercept)
+    print(json.dumps({"seconds": seconds[0], "processor": seconds[1], "memory": env.peak_rss_mb(), "before": before}))
+
+
+def growth_child(kernel, n_rows):
+    from rfx.solvers.kernel_svm import solve_kernel_svm
+
+    X, y = training_rows(f"covtype-sized:n={n_rows},n_test=1000")
+    X = X.astype(np.float32)
+    params = kernels.parameters(kernel, X, None if kernel == "perceptron" else "median")
+    solve_kernel_svm(kernel, X[:300], y[:300], params, LAM)
+    seconds, solution = timed(lambda: solve_kernel_svm(kernel, X, y, params, LAM, max_memory_mb=2000))
+    print(json.dumps({
+        "seconds": seconds[0], "processor": seconds[1], "memory": env.peak_rss_mb(), "objective": solution.objective, "gap": solution.gap,
+        "blocks": solution.n_iter, "columns": solution.trace[-1]["columns"], "support": int(np.count_nonzero(solution.coef)),
+        "converged": solution.converged,
+    }))
+
+
+def run_child(*words):
+    # OpenMP's threads spin while they wait, which costs LIBSVM dearly wherever another process runs; asleep they cost nobody.
+    environment = os.environ | {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": str(env.threads()), "OPENBLAS_NUM_THREADS": str(env.threads())}
+    done = subprocess.run([sys.executable, __file__, "--child", *map(str, words)], env=environment, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, words))} ended with {done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def certificate(X, y, coef, intercept):
+    """Objective and duality gap of the hinge SVM at coef, in float64."""
+    support = np.flatnonzero(coef)
+    f = kernels.decision("gaussian", {"gamma": GAMMA}, X[support], coef[support], X, dtype=np.float64)
+    norm = coef @ f
+    objective = 0.5 * LAM * norm + np.maximum(0, 1 - y * (f + intercept)).sum()
+    return objective, objective - LAM * (np.abs(coef).sum() - 0.5 * norm), len(support)
+
+
+def compare(names):
+    print(f"{env.cpu_name()}, {env.threads()} threads\n")
+    print("| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx | processor seconds | times rfx | peak MB | of it before training |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for name in names:
+        X, y = training_rows(name)
+        ours = None
+        for solver in SOLVERS:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "coef.npz")
+                result = run_child(solver, name, path)
+                with np.load(path) as saved:
+                    objective, gap, support = certificate(X, y, saved["coef"], float(saved["intercept"]))
+            ours = ours or result
+            print(
+                f"| {name} | {len(y):,} | {solver} | {objective:.3f} | {gap / objective:.1e} | {support:,} | {result['seconds']:.2f} "
+                f"| {result['seconds'] / ours['seconds']:.1f} | {result['processor']:.2f} | {result['processor'] / ours['processor']:.1f} | {result['memory']:.0f} | {result['before']:.0f} |",
+                flush=True,
+            )
+
+
+def growth():
+    print(f"{env.cpu_name()}, {env.threads()} threads; generated data of covtype's shape, squared hinge, no bias, lam = {LAM:g}, tolerance 1e-3\n")
+    print("| kernel | rows | objective | relative gap | converged | support vectors | blocks | columns | seconds | processor seconds | peak MB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for kernel in GROWTH_KERNELS:
+        for n_rows in GROWTH_ROWS:
+            r = run_child("growth", kernel, n_rows)
+            print(
+                f"| {kernel} | {n_rows:,} | {r['objective']:.3f} | {r['gap'] / r['objective']:.1e} | {'yes' if r['converged'] else 'no'} | {r['support']:,} "
+                f"| {r['blocks']} | {r['columns']:,} | {r['seconds']:.1f} | {r['processor']:.1f} | {r['memory']:.0f} |",
+                flush=True,
+            )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["cod-rna", "ijcnn1"])
+    parser.add_argument("--growth", action="store_true", help="memory and seconds at 25,000, 50,000 and 100,000 rows")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child and arguments.child[0] == "growth":
+        growth_child(arguments.child[1], int(arguments.child[2]))
+    elif arguments.child:
+        child(*arguments.child)
+    elif arguments.growth:
+        growth()
+    else:
+        compare(arguments.names)
+
+
+if __name__ == "__main__":
+    main()

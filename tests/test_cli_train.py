@@ -67,6 +67,18 @@ def test_not_converged_exits_3(files, capfd):
     assert code == 3 and "DID NOT CONVERGE" in out and "did not converge; a larger --max-iter" in err
 
 
+def test_lam_path(files, capfd):
+    args = ["train", "--method", "sparse-rf", "--data", files / "train.txt", "--test", files / "test.txt", "--gamma", 2, "--n-features",
+            100, "--lam-path", "10:1:3", "--model", files / "m.npz", "--results", files / "r.csv"]
+    code, out, err = run(capfd, *args)
+    assert (code, err) == (0, "") and len(out.splitlines()) == 4 and "nonzeros" in out
+    rows = results.read(files / "r.csv")
+    assert [row["lam"] for row in rows] == pytest.approx([10, 10**0.5, 1]) and len({row["key"] for row in rows}) == 3
+    assert sorted(path.name for path in files.glob("m-*.npz")) == ["m-lam1.npz", "m-lam10.npz", "m-lam3.162.npz"]
+    code, out, _ = run(capfd, "eval", files / "m-lam1.npz", "--data", files / "test.txt", "--json")
+    assert code == 0 and json.loads(out)["score"] == rows[-1]["score"] and json.loads(out)["lam"] == pytest.approx(1)
+
+
 def test_same_seed_same_file(files, capfd):
     models = []
     for solver in ("rfx", "liblinear", "liblinear"):

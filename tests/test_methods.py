@@ -89,6 +89,18 @@ def test_sparse_rf_is_algorithm_1():
     assert np.all(np.any(method.coef != 0, axis=1))
 
 
+@pytest.mark.parametrize("task", list(TARGETS))
+def test_path_agrees_with_single_solutions(task):
+    path = fitted("sparse-rf", task, lam_path="20:0.5:4", tol=1e-6).path_points()
+    assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
+    sizes = [point.info["model_size"] for point in path]
+    assert sizes[0] < sizes[-1]
+    for point in path:
+        alone = fitted("sparse-rf", task, lam=point.info["lam"], rounds=1, tol=1e-6)
+        assert point.info["objective"] == pytest.approx(alone.info["objective"], rel=1e-5)
+        assert point.info["converged"] and point.info["gap"] <= 1.01e-6 * point.info["objective"] * 3
+
+
 def test_lambda_above_the_largest_gives_an_empty_model(tmp_path):
     method = fitted("sparse-rf", "binary", lam=1e6)
     assert method.info["model_size"] == 0 and method.info["converged"]
@@ -167,7 +179,7 @@ def test_option_values_are_checked():
     assert OPTIONS["gamma"].convert("0.5") == 0.5 and OPTIONS["gamma"].convert("median") == "median"
     assert OPTIONS["n_features"].convert("1e3") == 1000
     for name, value in [("gamma", 0), ("gamma", "nan"), ("n_features", 1.5), ("n_features", 0), ("kernel", "rbf"), ("bias", "maybe"),
-                        ("seed", -1), ("tol", "inf"), ("rounds", True)]:
+                        ("seed", -1), ("tol", "inf"), ("rounds", True), ("lam_path", "1:2:3"), ("lam_path", "10:1"), ("lam_path", "10:1:1")]:
         with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} is .*; it must be"):
             OPTIONS[name].convert(value)
 

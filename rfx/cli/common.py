@@ -72,8 +72,22 @@ def _plain(value):
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def finish(row: dict) -> None:
-    """Exit with 3 when the solver did not converge."""
-    if row.get("converged") is False:
+def print_path(rows: list[dict], as_json: bool) -> None:
+    """The rows of a path over lambda: a JSON list, or a line each."""
+    if as_json:
+        click.echo(json.dumps(rows, default=_plain))
+        return
+    metric = rows[0].get("metric") or "score"
+    click.echo(f"{'lambda':>10} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>9}")
+    for row in rows:
+        score = "-" if row.get("score") is None else f"{row['score']:.4f}"
+        mark = "" if row["converged"] else "  did not converge"
+        gap = row["gap"] / max(abs(row["objective"]), 1e-300)
+        click.echo(f"{row['lam']:>10.4g} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9.1e} {score:>9}{mark}")
+
+
+def finish(rows: list[dict]) -> None:
+    """Exit with 3 when a solver did not converge."""
+    if any(row.get("converged") is False for row in rows):
         click.echo("rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True)
         sys.exit(3)

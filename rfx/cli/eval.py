@@ -29,4 +29,4 @@ def command(model, dataset, split, results, zero_based, as_json):
     if results:
         results_file.append(results, row)
     print_row(row, as_json)
-    finish(row)
+    finish([row])

@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import finish, given_options, json_option, method_options, print_row, threads_option
+from rfx.cli.common import finish, given_options, json_option, method_options, print_path, print_row, threads_option
 
 
 @click.command("train")
@@ -36,8 +36,15 @@ def command(method, dataset, test, split, model, results, zero_based, as_json, *
         "dataset": dataset, "split": split, "test": test, "method": method, "options": given, "seed": seed,
         "zero_based": zero_based,
     }
-    row = single.execute(spec, None if model is None else Path(model))
-    if results:
+    target = None if model is None else Path(model)
+    if given.get("lam_path"):
+        rows = single.execute_path(spec, target)
+    else:
+        rows = [single.execute(spec, target)]
+    for row in rows if results else ():
         results_file.append(results, row)
-    print_row(row, as_json)
-    finish(row)
+    if given.get("lam_path"):
+        print_path(rows, as_json)
+    else:
+        print_row(rows[0], as_json)
+    finish(rows)

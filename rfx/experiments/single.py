@@ -42,14 +42,29 @@ def load(spec: dict):
 def execute(spec: dict, model: Path | None = None) -> dict:
     """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row."""
     method, split = train(spec)
+    return finish(method, split, model)
+
+
+def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
+    """Run a spec with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
+    method, split = train(spec)
+    rows = []
+    for point in method.path_points():
+        options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
+        point.info["key"] = results.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
+        path = None if model is None else model.with_name(f"{model.stem}-lam{point.lam:.4g}{model.suffix}")
+        rows.append(finish(point, split, path))
+    return rows
+
+
+def finish(method, split, model: Path | None) -> dict:
+    """Save and evaluate a trained method on the test rows, if there are any; its row."""
     if model is not None:
         size = method.save(model)
     else:
         with tempfile.TemporaryDirectory(prefix="rfx-") as folder:
             size = method.save(Path(folder) / "model.npz")
-    if split.X_test is None:
-        return row(method, size, {})
-    return row(method, size, evaluate(method, split.X_test, split.y_test))
+    return row(method, size, {} if split.X_test is None else evaluate(method, split.X_test, split.y_test))
 
 
 def evaluate(method, X, y) -> dict:

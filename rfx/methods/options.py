@@ -6,9 +6,23 @@ from dataclasses import dataclass
 from rfx.errors import UsageError
 
 
+class Path:
+    """The kind of an option that is a geometric grid, written HIGH:LOW:COUNT."""
+
+    @staticmethod
+    def values(text: str) -> list[float]:
+        """The grid from high to low; ValueError when the text is no grid."""
+        high, low, count = str(text).split(":")
+        high, low, count = float(high), float(low), int(count)
+        if not (math.inf > high > low > 0 and count >= 2):
+            raise ValueError(text)
+        ratio = math.log(low / high) / (count - 1)
+        return [high * math.exp(ratio * step) for step in range(count)]
+
+
 @dataclass(frozen=True)
 class Option:
-    """One option. kind: int, float, bool or str; words: what may stand instead of a number, or the choices of a str."""
+    """One option. kind: int, float, bool, str or Path; words: what may stand instead of a number, or a str's choices."""
 
     name: str
     kind: type
@@ -26,6 +40,8 @@ class Option:
         """The values allowed, as a phrase."""
         if self.kind is bool:
             return "true or false"
+        if self.kind is Path:
+            return "HIGH:LOW:COUNT with HIGH above LOW above 0 and COUNT of 2 or more, such as 1000:1:20"
         parts = [f"one of {', '.join(self.words)}"] if self.words else []
         if self.kind in (int, float):
             noun = "a whole number" if self.kind is int else "a number"
@@ -45,6 +61,12 @@ class Option:
             if str(value).lower() in ("true", "false"):
                 return str(value).lower() == "true"
             raise refusal
+        if self.kind is Path:
+            try:
+                Path.values(value)
+            except ValueError:
+                raise refusal from None
+            return value
         if isinstance(value, str) and value in self.words:
             return value
         if self.kind is str:
@@ -91,6 +113,10 @@ OPTIONS = {
             "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2 or lam ||w||_1. sparse-rf also takes "
             "validation (best of 1, 10, 100, 1000 on held-out rows) and match-rf (closest to rf there, as Yen et al. choose it).",
             ("validation", "match-rf"), low=0, open_low=True,
+        ),
+        Option(
+            "lam_path", Path,
+            "Solve for a whole path of lambdas, each started at the one before, over all D features at once; a model and a row each.",
         ),
         Option("loss", str, "The loss; by default squared for regression, squared_hinge for classification.",
                ("squared", "squared_hinge", "logistic", "hinge")),

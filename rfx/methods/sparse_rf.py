@@ -1,18 +1,24 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
 
+import copy
+import functools
+
 import numpy as np
 
 from rfx.errors import UsageError
 from rfx.methods.linear import LinearMethod, linear_decision
+from rfx.methods.options import Path
 from rfx.methods.rf import RF
 from rfx.solvers.algorithm1 import screened, solve_rounds
-from rfx.solvers.base import Solution
-from rfx.solvers.l1 import solve_l1
+from rfx.solvers.base import Solution, stack
+from rfx.solvers.blocks import feature_blocks
+from rfx.solvers.l1 import path_l1, solve_l1
+from rfx.solvers.l1_gram import GramCache
 from rfx.solvers.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
 HELD_OUT = 0.2
-EARLY_TOL = 1e-2
+TOL, EARLY_TOL = 1e-4, 1e-2
 
 
 class SparseRF(LinearMethod):
@@ -24,7 +30,7 @@ class SparseRF(LinearMethod):
     name = "sparse-rf"
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     options = {
-        "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": "validation", "loss": None,
+        "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": "validation", "lam_path": None, "loss": None,
         "solver": "rfx", "rounds": 10, "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
 
@@ -33,20 +39,51 @@ class SparseRF(LinearMethod):
         if p["solver"] == "libsvm":
             raise UsageError("--solver is libsvm, which has no L1 regularisation; choose rfx or liblinear")
         feature_map = self._timed(self._sample, X, Y, 1.0)
+        if p["lam_path"]:
+            return self._fit_path(feature_map, X, Y)
         self.lam = self._choose_lam(feature_map, X, Y) if isinstance(p["lam"], str) else p["lam"]
         solution = self._solve(feature_map, X, Y, self.lam)
         self._keep_nonzero(feature_map, solution.coef)
         return solution
 
+    def _fit_path(self, feature_map, X, Y) -> Solution:
+        """All lambdas of --lam-path over all features; self.path holds a trained method for each, self is the last."""
+        if self.params["solver"] != "rfx":
+            raise UsageError(f"--lam-path needs --solver rfx; {self.params['solver']} starts every lambda anew")
+        blocks = self._timed(feature_blocks, feature_map, X, 1.0, self.params["max_memory"])
+        lams = Path.values(self.params["lam_path"])
+        options = {"tol": self.params["tol"] or TOL, "deadline": self.deadline, **self._limits()}
+        outputs = [path_l1(blocks, y, lams, self.loss, **options) for y in Y.T]
+        self.path = []
+        for lam, solutions in zip(lams, zip(*outputs)):
+            point, solution = copy.copy(self), stack(list(solutions))
+            point.lam = lam
+            point._keep_nonzero(feature_map, solution.coef)
+            self.path.append((point, solution))
+        self.lam, self.map, self.coef = point.lam, point.map, point.coef
+        return solution
+
+    def path_points(self) -> list["SparseRF"]:
+        """After a fit with lam_path: a trained method for each lambda, from the largest to the smallest."""
+        points = []
+        for point, solution in self.path:
+            certificate = {name: getattr(solution, name) for name in ("objective", "gap", "n_iter", "converged")}
+            point.params = self.params | {"lam": point.lam}
+            point.info = self.info | certificate | point._describe()
+            points.append(point)
+        return points
+
     def _solve(self, feature_map, X, Y, lam) -> Solution:
         def one(y):
+            gram = GramCache()
             return solve_rounds(
-                feature_map, X, y, lam, self.loss, self.params["rounds"], self._inner, max_memory_mb=self.params["max_memory"]
+                feature_map, X, y, lam, self.loss, self.params["rounds"], functools.partial(self._inner, gram), keep=gram.keep,
+                max_memory_mb=self.params["max_memory"],
             )
 
         return self._each_output(Y, one)
 
-    def _inner(self, blocks, y, lam, loss, coef0, last):
+    def _inner(self, gram, blocks, y, lam, loss, coef0, last):
         p = self.params
         if p["solver"] == "liblinear":
             tol = p["tol"] or 0.01
@@ -55,11 +92,16 @@ class SparseRF(LinearMethod):
                 return solve_liblinear(part, y, lam, loss, "l1", tol=tol, seed=p["seed"], timeout=self._remaining())
 
             return screened(blocks, y, lam, loss, coef0, solve)
-        tol = p["tol"] or 1e-4
-        limits = {} if p["max_iter"] is None else {"max_iter": p["max_iter"]}
+        tol = p["tol"] or TOL
         return solve_l1(
-            blocks, y, lam, loss, coef0=coef0, tol=tol if last else max(tol, EARLY_TOL), deadline=self.deadline, **limits
+            blocks, y, lam, loss, coef0=coef0, tol=tol if last else max(tol, EARLY_TOL), deadline=self.deadline, gram=gram,
+            **self._limits(),
         )
+
+    def _limits(self) -> dict:
+        """The solver's keyword arguments for the limits that are set."""
+        names = {"max_iter": "max_iter", "max_memory": "max_memory_mb"}
+        return {keyword: self.params[name] for name, keyword in names.items() if self.params[name] is not None}
 
     def _choose_lam(self, feature_map, X, Y) -> float:
         """The lambda of 1, 10, 100, 1000 with the best score on held-out rows, or the one closest to rf's (match-rf)."""

@@ -8,14 +8,15 @@ from rfx.solvers.base import Solution
 from rfx.solvers.blocks import feature_blocks
 
 
-def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, max_memory_mb=None) -> Solution:
+def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_memory_mb=None) -> Solution:
     """Minimise lam ||w||_1 + sum L(w.phi(x), y) (eq. 9) over the features of a map, a part of them at a time.
 
     Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it from the last
     weights, and drops the features whose weight is zero.
 
     feature_map: D unscaled features; X: (n, d); y: (n,). solve(blocks, y, lam, loss, coef0, last) -> Solution minimises
-    over the columns of `blocks`; `last` is True in the last round, which alone needs the full accuracy.
+    over the columns of `blocks`; `last` is True in the last round, which alone needs the full accuracy. keep(columns)
+    is told after each round which columns become the first ones of the next.
     Returns coef (D,); objective and gap are those of the last working set; trace has one entry a round: features seen,
     size of the working set, non-zeros, objective, gap, seconds.
     """
@@ -31,8 +32,10 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, max_memory_mb=N
         coef0 = np.concatenate([weights, np.zeros(stop - first)])
         blocks = feature_blocks(feature_map.select(candidates), X, 1.0, max_memory_mb)
         solution = solve(blocks, y, lam, loss, coef0, stop == n_features)
-        kept = solution.coef != 0
+        kept = np.flatnonzero(solution.coef)
         active, weights = candidates[kept], solution.coef[kept]
+        if keep is not None:
+            keep(kept)
         iterations += solution.n_iter
         converged = solution.converged
         trace.append({

@@ -9,8 +9,8 @@ from rfx.errors import RfxError, UsageError
 from rfx.losses import Hinge, Logistic, SquaredHinge
 from rfx.solvers import backend
 from rfx.solvers.blocks import ArrayBlocks
-from rfx.solvers.certificate import l1_certificate, l2_certificate
-from rfx.solvers.liblinear import solve_liblinear
+from rfx.solvers.l2 import l2_certificate
+from rfx.solvers.liblinear import l1_certificate, solve_liblinear
 
 RNG = np.random.default_rng(0)
 Z = RNG.standard_normal((200, 12))

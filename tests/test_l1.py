@@ -195,10 +195,12 @@ def test_all_labels_equal(loss, label):
     assert solution.objective == pytest.approx(reference(Z, y, 0.5, loss)[1], rel=1e-7)
 
 
-def test_separable_with_a_tiny_penalty():
-    Z, y = make(40, 60, SquaredHinge)
-    solution = solve_l1(Z, y, 1e-4, SquaredHinge, tol=1e-5)
-    assert solution.converged and solution.objective < 0.01
+@pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
+def test_separable_with_a_small_penalty(loss):
+    Z, y = make(40, 60, loss)
+    solution = solve_l1(Z, y, 1e-2, loss, tol=1e-5)
+    assert solution.converged
+    assert np.all(y * (Z @ solution.coef) > 0)
 
 
 class Recomputed:

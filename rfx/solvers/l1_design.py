@@ -14,7 +14,7 @@ from rfx.parallel import for_ranges
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
-CHUNK = 2048
+CHUNK = 1024
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -63,8 +63,12 @@ class DenseDesign:
         return out
 
     def cross(self, rows, weights, left, right=None):
-        """sum over `rows` of weight * z[left] z[right]', (|left|, |right|) float64; `right` None means `left`."""
-        return _products(self.Z, rows, weights, left, right)
+        """sum over `rows` of weight * z[left] z[left]', (|left|, |left|) float64.
+
+        With `right`, a pair: that and the sum of weight * z[left] z[right]', (|left|, |right|), for weights >= 0.
+        """
+        total = _products(self.Z, rows, weights, left, right)
+        return total[0] if right is None else total
 
 
 class WalkDesign:
@@ -93,7 +97,7 @@ class WalkDesign:
 
     def cross(self, rows, weights, left, right=None):
         """As DenseDesign.cross, in one walk over the columns and rows concerned."""
-        total = np.zeros((len(left), len(left if right is None else right)))
+        total = _zeros(left, right)
         columns = np.unique(left if right is None else np.concatenate([left, right]))
         left_at = np.searchsorted(columns, left)
         right_at = None if right is None else np.searchsorted(columns, right)
@@ -101,8 +105,8 @@ class WalkDesign:
         for chosen, Z in self._rows(self._part(columns), rows):
             Z, part = _contiguous(Z), weights[done : done + len(chosen)]
             done += len(chosen)
-            total += _products(Z, np.arange(len(part)), part, left_at, right_at)
-        return total
+            _add(total, _products(Z, np.arange(len(part)), part, left_at, right_at))
+        return total[0] if right is None else total
 
     def hold(self, columns, held=None):
         """A HeldColumns of these columns, which takes from `held` what that has already."""
@@ -188,11 +192,13 @@ class SparseDesign:
         row_weights = np.zeros(self.shape[0])
         row_weights[rows] = weights
         by_left = self.matrix[:, left].astype(np.float64)
-        by_right = by_left if right is None else self.matrix[:, right].astype(np.float64)
         weighted = by_left.copy()
         weighted.data *= row_weights[weighted.indices]
         weighted.eliminate_zeros()
-        return np.asarray((weighted.T @ by_right).todense())
+        square = (weighted.T @ by_left).toarray()
+        if right is None:
+            return square
+        return square, (weighted.T @ self.matrix[:, right].astype(np.float64)).toarray()
 
 
 def _contiguous(Z):
@@ -220,36 +226,40 @@ def _combine(Z, rows, r, out):
 
 
 def _products(Z, rows, weights, left, right):
-    """sum over rows of weight * Z[row, left] Z[row, right]', by GEMM (or SYRK) in Z's precision, chunk by chunk.
+    """[sum of weight * Z[row, left] Z[row, left]', the same with Z[row, right] where given], chunk by chunk.
 
-    Each thread takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy
-    machine costs many times the work.
+    GEMM and SYRK in Z's precision. Each thread takes some of the chunks: BLAS's own threads spin while they wait for
+    each other, which on a busy machine costs many times the work.
     """
 
     def part(first, last):
-        total = np.zeros((len(left), len(left if right is None else right)))
+        total = _zeros(left, right)
         for start in range(first * CHUNK, min(last * CHUNK, len(rows)), CHUNK):
-            _add_products(Z, rows[start : start + CHUNK], weights[start : start + CHUNK], left, right, total)
+            chosen, scale = rows[start : start + CHUNK], weights[start : start + CHUNK]
+            for sign in (1.0, -1.0):
+                signed = np.flatnonzero(sign * scale > 0)
+                if len(signed):
+                    some, root = chosen[signed], np.sqrt(sign * scale[signed])
+                    by_left = _gather(Z, some, left, root)
+                    # numpy sees X' X and calls SYRK: half the work, and symmetric to the last bit.
+                    (np.add if sign > 0 else np.subtract)(total[0], by_left.T @ by_left, out=total[0])
+                    if right is not None:
+                        total[1] += by_left.T @ _gather(Z, some, right, root)
         return total
 
     parts = for_ranges(part, -(-len(rows) // CHUNK))
-    total = parts[0]
     for other in parts[1:]:
-        total += other
-    return total
+        _add(parts[0], other)
+    return parts[0]
 
 
-def _add_products(Z, rows, weights, left, right, total):
-    if right is not None:
-        total += _gather(Z, rows, left, weights).T @ _gather(Z, rows, right, np.ones(len(rows)))
-        return
-    for sign in (1.0, -1.0):
-        chosen = np.flatnonzero(sign * weights > 0)
-        if len(chosen):
-            part = _gather(Z, rows[chosen], left, np.sqrt(sign * weights[chosen]))
-            # numpy sees X' X and calls SYRK: half the work, and symmetric to the last bit.
-            product = part.T @ part
-            np.add(total, product, out=total) if sign > 0 else np.subtract(total, product, out=total)
+def _zeros(left, right):
+    return [np.zeros((len(left), len(columns))) for columns in ((left,) if right is None else (left, right))]
+
+
+def _add(total, other):
+    for a, b in zip(total, other):
+        a += b
 
 
 def _gather(Z, rows, columns, scale):

@@ -78,11 +78,13 @@ class GramCache:
             matrix[:old, :old] = self.matrix[:old, :old]
             self.matrix = matrix
         weights = self.weights[rows]
-        self.matrix[old:size, old:size] = design.cross(rows, weights, new)
         if old:
-            cross = design.cross(rows, weights, new, self.columns)
+            square, cross = design.cross(rows, weights, new, self.columns)
             self.matrix[old:size, :old] = cross
             self.matrix[:old, old:size] = cross.T
+        else:
+            square = design.cross(rows, weights, new)
+        self.matrix[old:size, old:size] = square
         self.columns = np.concatenate([self.columns, new])
 
     def _reweigh(self, design, weights):

@@ -15,7 +15,7 @@ from rfx.solvers.l1_interior import interior_point
 RIDGE = 1e-7
 
 
-def solve_quadratic(H, q, x, lam, tol, passes=5):
+def solve_quadratic(H, q, x, lam, tol, passes=20):
     """Minimise over x, starting at x, where q is the gradient of the smooth part at x.
 
     H is a C-order float64 array whose leading (k, k) corner is meant, k = len(x); q and x are (k,) float64 and are

@@ -209,7 +209,7 @@ def test_columns_are_kept_and_made_again():
     X = problem(50)[0]
     params = {"gamma": 1.0}
     K = kernels.block("gaussian", X, X, params)
-    cache = ColumnCache(kernels.prepare("gaussian", X, params), np.empty(50 * 4 + 3))
+    cache = ColumnCache(kernels.prepare("gaussian", X, params), np.arange(50), np.empty(50 * 4 + 3))
     assert cache.capacity == 4
     for wanted, computed in (([3, 1], 2), ([1, 7, 8], 4), ([3], 4), ([9, 10], 6), ([1, 3], 7)):
         wanted = np.array(wanted)
@@ -223,6 +223,23 @@ def test_columns_are_kept_and_made_again():
     targets = np.arange(5, 40)
     add_columns(sums, kernels.prepare("gaussian", X, params), targets, np.arange(9), np.ones(9))
     np.testing.assert_allclose(sums[targets], (1 + 2 * K[1] - K[3] + K[:9].sum(axis=0))[targets])
+
+
+def test_columns_grow_with_the_active_rows():
+    X = problem(50)[0]
+    params = {"gamma": 1.0}
+    K = kernels.block("gaussian", X, X, params)
+    active = np.arange(3, 43)
+    cache = ColumnCache(kernels.prepare("gaussian", X, params), active, np.empty(50 * 20))
+    cache.fetch(np.arange(6))
+    assert not cache.adopt(np.arange(50)), "more rows than there is room for"
+    assert not cache.adopt(active[:5]), "nearly all rows can go"
+    assert cache.adopt(np.concatenate([[0, 1], active[:-2]]))
+    np.testing.assert_array_equal(cache.active, [*active, 0, 1])
+    wanted = np.array([2, 41, 40])
+    slots = cache.fetch(wanted)
+    np.testing.assert_allclose(cache.pool[slots], K[np.ix_([5, 1, 0], cache.active)])
+    assert cache.computed == 8
 
 
 def test_deadline_is_kept_and_said():

@@ -14,21 +14,44 @@ _TILE = 8192
 class ColumnCache:
     """Columns k(x_w, x_a) for a in the active rows; the columns used longest ago make room for new ones.
 
-    rows: Prepared, the active rows. pool[slots[w]] is the column of row w. `computed` counts columns made.
+    rows: Prepared; active (n,) those of them that are active, `local` ones by their place in it. pool[slots[w]] is the column of local
+    row w. `computed` counts columns made.
     """
 
-    def __init__(self, rows: kernels.Prepared, memory: np.ndarray):
-        """memory: 1-d array of rows.dtype to keep columns in, with room for at least one."""
-        width = rows.n_rows
-        self.rows = rows
+    def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray):
+        """memory: 1-d array of rows.dtype to keep columns in, with room for at least one of all rows."""
+        self._all, self.active, self.rows = rows, active, rows.take(active)
+        # A tenth more than is needed now: rows that become active later need not cost all columns.
+        width = min(rows.n_rows, len(active) + len(active) // 10)
         # What one call of `fetch` may ask for.
-        self.capacity = min(width, len(memory) // width)
-        self.pool = memory[: self.capacity * width].reshape(self.capacity, width)
-        self.slots = np.full(width, -1)
+        self.capacity = min(len(active), len(memory) // width)
+        self._room = memory[: self.capacity * width].reshape(self.capacity, width)
+        self.pool = self._room[:, : len(active)]
+        self.slots = np.full(len(active), -1)
         self._owner = np.full(self.capacity, -1)
         self._used = np.zeros(self.capacity, dtype=np.int64)
         self._clock = 0
         self.computed = 0
+
+    def adopt(self, wanted: np.ndarray) -> bool:
+        """Make `wanted` (sorted) active as well, and keep all columns; False where a new cache is the better choice."""
+        fresh = np.setdiff1d(wanted, self.active, assume_unique=True)
+        before, after = len(self.active), len(self.active) + len(fresh)
+        if after > self._room.shape[1] or len(wanted) < 0.75 * after:
+            return False
+        if len(fresh):
+            held = np.flatnonzero(self._owner >= 0)
+            part = self._all.take(fresh)
+            step = max(1, _SCRATCH // len(fresh))
+            for start in range(0, len(held), step):
+                some = held[start : start + step]
+                columns = self.rows.take(self._owner[some])
+                self._room[some, before:after] = kernels.block(self.rows.name, columns, part, self.rows.params)
+            self.active = np.concatenate([self.active, fresh])
+            self.rows = self._all.take(self.active)
+            self.pool = self._room[:, :after]
+            self.slots = np.concatenate([self.slots, np.full(len(fresh), -1)])
+        return True
 
     def fetch(self, wanted: np.ndarray) -> np.ndarray:
         """Slots of the columns of the active rows `wanted` (distinct, at most `capacity`), made where they are missing."""
@@ -37,17 +60,19 @@ class ColumnCache:
         self._used[slots[slots >= 0]] = self._clock
         missing = wanted[slots < 0]
         if len(missing):
-            if len(missing) < self.capacity:
-                free = np.argpartition(self._used, len(missing) - 1)[: len(missing)]
-            else:
-                free = np.arange(self.capacity)
+            free = np.sort(np.argsort(self._used, kind="stable")[: len(missing)])
             evicted = self._owner[free]
             self.slots[evicted[evicted >= 0]] = -1
             self._owner[free], self.slots[missing], self._used[free] = missing, free, self._clock
-            step = max(1, _SCRATCH // self.rows.n_rows)
+            step = max(1, 4 * _SCRATCH // self.rows.n_rows)
             for start in range(0, len(missing), step):
-                part = missing[start : start + step]
-                self.pool[self.slots[part]] = kernels.block(self.rows.name, self.rows.take(part), self.rows, self.rows.params)
+                part, places = missing[start : start + step], free[start : start + step]
+                if places[-1] - places[0] == len(places) - 1:
+                    # Neighbours, as while the cache fills: written where they stay, by all threads.
+                    places = slice(places[0], places[-1] + 1)
+                    kernels.block(self.rows.name, self.rows.take(part), self.rows, self.rows.params, out=self.pool[places])
+                else:
+                    self.pool[places] = kernels.block(self.rows.name, self.rows.take(part), self.rows, self.rows.params)
             self.computed += len(missing)
             slots = self.slots[wanted]
         return slots

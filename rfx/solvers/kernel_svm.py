@@ -70,8 +70,7 @@ def solve_kernel_svm(
     inside_tol = max(0.3 * tol, 0.03)
     active = np.zeros(0, dtype=np.intp)
     if alpha0 is None:
-        active = _first_rows(problem.y, seed)
-        run.solve(active, inside_tol)
+        active = run.solve(_first_rows(problem.y, seed), inside_tol)
     while True:
         gap, objective = problem.refresh(active)
         trace.append(run.entry(active, gap, objective, lam))
@@ -80,8 +79,7 @@ def solve_kernel_svm(
         if converged or idle or run.stalled or run.exhausted():
             break
         inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
-        active = problem.missing_rows(active)
-        run.solve(active, inside_tol)
+        active = run.solve(problem.missing_rows(active), inside_tol)
     return KernelSolution(
         coef=problem.beta,
         objective=float(lam * objective),
@@ -236,6 +234,7 @@ class _Run:
         n_rows = len(problem.y)
         wanted = max(limit // problem.rows.dtype.itemsize, _LEAST_COLUMNS * n_rows)
         self.memory = np.empty(int(min(wanted, n_rows**2)), problem.rows.dtype)
+        self.cache = None
         self.rng = np.random.default_rng(seed)
         self.blocks = self.steps = self.columns = 0
         # True when a block that violates optimality could not be moved: rounding has the last word.
@@ -257,11 +256,16 @@ class _Run:
             "seconds": time.monotonic() - self.started,
         }
 
-    def solve(self, active: np.ndarray, inside_tol: float) -> None:
-        """Blocks over the active rows until their shares of the gap are below inside_tol of the objective."""
+    def solve(self, active: np.ndarray, inside_tol: float) -> np.ndarray:
+        """Blocks over the active rows until their shares of the gap are below inside_tol of the objective.
+
+        Returns the rows whose decision values are up to date: `active`, and others where that kept the cached columns.
+        """
         p = self.problem
         self.stalled = False
-        cache = ColumnCache(p.rows.take(active), self.memory)
+        if self.cache is None or not self.cache.adopt(active):
+            self.cache = ColumnCache(p.rows, active, self.memory)
+        cache, active, computed = self.cache, self.cache.active, self.cache.computed
         y, lo, hi = p.y[active], p.lo[active], p.hi[active]
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles
@@ -290,7 +294,8 @@ class _Run:
                 self.stalled = True
                 break
         p.beta[active], p.f[active] = beta, f
-        self.columns += cache.computed
+        self.columns += cache.computed - computed
+        return active
 
 
 def _violators(up, down, size, pairs: bool, rng) -> np.ndarray:

@@ -110,6 +110,14 @@ def test_short_cosine_is_accurate():
     assert np.abs(values - expected).max() < 3e-6
 
 
+@pytest.mark.parametrize("n_inputs", [1, 3, 8, 21, 32, 33])
+def test_small_and_large_numbers_of_inputs_agree_with_float64(n_inputs):
+    rows = RNG.uniform(-1, 1, (70, n_inputs))
+    short, full = (sample("gaussian", n_inputs, 1500, seed=2, gamma=1.0, dtype=dtype) for dtype in (np.float32, np.float64))
+    np.testing.assert_allclose(short.transform(rows), full.transform(rows), atol=1e-4)
+    np.testing.assert_array_equal(short.transform(np.asfortranarray(rows)), short.transform(rows))
+
+
 def test_refusals():
     with pytest.raises(UsageError, match="no feature map for kernel 'cubic'; choose one of gaussian"):
         sample("cubic", 3, 4, 0)

@@ -1,0 +1,58 @@
+"""What a practitioner would pick instead: sparse-rf beside gradient boosting and scikit-learn's random features.
+
+Each in the same process run, on the same split, with default settings of the peers; prints a markdown table.
+Run: python benchmarks/bench_user.py [--data cod-rna ijcnn1]
+"""
+
+import argparse
+import pickle
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+from sklearn.svm import LinearSVC
+
+from rfx import data, methods
+
+
+def candidates():
+    """(name, estimator, size of its file in bytes given the fitted estimator)."""
+    def saved(method):
+        with tempfile.TemporaryDirectory() as folder:
+            return method.save(Path(folder) / "model.npz")
+
+    def pickled(estimator):
+        return len(pickle.dumps(estimator))
+
+    ours = methods.create("sparse-rf", kernel="gaussian", gamma=1.0, scaling="minmax11", n_features=2000, lam=10.0, tol=1e-3)
+    yield "rfx sparse-rf, D = 2,000, lambda = 10", ours, saved
+    yield "HistGradientBoostingClassifier", HistGradientBoostingClassifier(random_state=0), pickled
+    linear = make_pipeline(MinMaxScaler((-1, 1)), RBFSampler(gamma=1.0, n_components=1000, random_state=0), LinearSVC(random_state=0))
+    yield "RBFSampler(1000) + LinearSVC", linear, pickled
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", default=["cod-rna", "ijcnn1"])
+    names = parser.parse_args().data
+    methods.create("sparse-rf", n_features=50, lam=1.0).fit(np.random.default_rng(0).normal(size=(300, 3)), np.tile([0.0, 1.0], 150))
+    print("| data (split yen2014) | model | accuracy | train s | predict s | KiB |\n|---|---|---|---|---|---|")
+    for name in names:
+        split = data.load(name, split="yen2014")
+        X_train, X_test = split.X_train.toarray(), split.X_test.toarray()
+        for label, model, size in candidates():
+            start = time.perf_counter()
+            model.fit(X_train, split.y_train)
+            trained = time.perf_counter()
+            accuracy = np.mean(model.predict(X_test) == split.y_test)
+            done = time.perf_counter()
+            print(f"| {name} | {label} | {accuracy:.4f} | {trained - start:.1f} | {done - trained:.2f} | {size(model) / 1024:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

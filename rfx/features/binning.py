@@ -1,0 +1,337 @@
+"""Random binning features (Rahimi and Recht 2007; Wu et al. 2016, Algorithm 1): R random grids, a feature for each cell hit.
+
+A row has the value 1/sqrt(R) in the one bin of each grid that it falls into, so that only the R bin numbers of a row are
+kept. The share of grids in which two rows fall into the same bin estimates the kernel, a product over the inputs of
+one-dimensional kernels. A cell is known by a 64-bit key: d rounded coordinates in a linear hash, so that a sparse row's
+key is that of the zero row plus what its non-zeros change.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from rfx import parallel
+from rfx.errors import DataError, UsageError
+from rfx.features.random import uniforms
+
+WIDTH, OFFSET = 16, 17
+
+# Widths for gamma = 1 from (grids, d, 2) uniform numbers: the density of a width t is t k''(t) (Rahimi and Recht 2007).
+WIDTHS: dict[str, Callable] = {
+    # exp(-|x - y|): Gamma(shape 2, scale 1), a sum of two exponentials
+    "laplacian": lambda u: -np.log(u).sum(axis=-1),
+    # 1 / (1 + |x - y|): the distribution function is (t / (1 + t))^2
+    "reciprocal": lambda u: np.sqrt(u[..., 0]) / (1 - np.sqrt(u[..., 0])),
+    # max(0, 1 - |x - y|): all of the curvature is at 1
+    "hat": lambda u: np.ones(u.shape[:-1]),
+}
+
+# Widths below this would have a reciprocal that overflows.
+_NARROWEST = 1e-300
+_GROUP = 8
+_CHUNK = 512
+_PREDICTED_ROWS = 4096
+# Added to an integer below 2^51 it leaves that integer in the low bits of the float64; beyond, neighbouring cells are
+# as close as neighbouring float64 numbers, and nothing ever overflows.
+_ALIGN = 1.5 * 2.0**52
+
+
+class BinningMap:
+    """R sampled grids over n_inputs inputs.
+
+    kernel: the name of its one-dimensional factor. gamma: its bandwidth, 1/sigma of Wu et al. widths, offsets: (R, d)
+    float64, the cell of x_j in grid r being floor((x_j - offsets[r, j]) / widths[r, j]).
+    """
+
+    def __init__(self, kernel: str, gamma: float, widths, offsets):
+        self.kernel, self.gamma, self.widths, self.offsets = kernel, gamma, widths, offsets
+        self._inverses = 1.0 / widths
+
+    @property
+    def n_grids(self) -> int:
+        return self.widths.shape[0]
+
+    @property
+    def n_inputs(self) -> int:
+        return self.widths.shape[1]
+
+    def select(self, grids) -> "BinningMap":
+        """The map made of these grids (an index array, a boolean mask or a slice), in that order."""
+        return BinningMap(self.kernel, self.gamma, self.widths[grids], self.offsets[grids])
+
+    def number(self, X) -> tuple[np.ndarray, "Bins"]:
+        """The bins of the rows of X (n, d), array or CSR.
+
+        Returns ids (R, n), the number of each row's bin among the bins of the grid, in the order in which the rows hit
+        them, and the bins. ids are uint16 where that is enough for n, else int32. Neither threads nor sparsity change them.
+        """
+        hashes = self._rows(X)
+        count = X.shape[0]
+        ids = np.empty((self.n_grids, count), np.uint16 if count < 2**16 else np.int32)
+        keys = [None] * self.n_grids
+
+        def part(start, stop):
+            slots = np.empty(2 ** _slot_bits(count), np.int32)
+            found = np.empty(count, np.uint64)
+            for first in range(start, stop, _GROUP):
+                last = min(first + _GROUP, stop)
+                for grid, hashed in zip(range(first, last), hashes(first, last, 0, count)):
+                    keys[grid] = found[: _number(hashed, ids[grid], slots, found)].copy()
+
+        parallel.for_ranges(part, self.n_grids)
+        return ids, Bins(np.concatenate(keys), _starts([len(own) for own in keys]))
+
+    def find(self, X, bins: "Bins") -> np.ndarray:
+        """(R, n) int32 numbers of the rows' bins in their grids among `bins`, -1 where a bin is not there."""
+        hashes = self._rows(X)
+        ids = np.empty((self.n_grids, X.shape[0]), np.int32)
+        slots, starts = bins.slots()
+
+        def part(start, stop):
+            for first in range(0, self.n_grids, _GROUP):
+                last = min(first + _GROUP, self.n_grids)
+                for grid, hashed in zip(range(first, last), hashes(first, last, start, stop)):
+                    own = slots[starts[grid] : starts[grid + 1]]
+                    _find(hashed, own, bins.of(grid), ids[grid, start:stop])
+
+        parallel.for_ranges(part, X.shape[0], smallest=64)
+        return ids
+
+    def decision(self, X, bins: "Bins", coef) -> np.ndarray:
+        """(n, k) float64 sums of the weights coef (D, k) of the rows' bins; a bin that is not among `bins` has weight zero."""
+        out = np.zeros((X.shape[0], coef.shape[1]))
+        for start in range(0, X.shape[0], _PREDICTED_ROWS):
+            rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
+            ids = self.find(X[rows], bins)
+            parallel.for_ranges(
+                lambda a, b, ids=ids, rows=rows: _add_found(ids[:, a:b], bins.starts, coef, out[rows][a:b]), ids.shape[1], smallest=64
+            )
+        return out
+
+    def _rows(self, X):
+        """A function (first grid, last grid, first row, last row) -> (grids, rows) keys."""
+        if X.shape[1] != self.n_inputs:
+            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
+        multipliers = _multipliers(self.n_inputs)
+        if sp.issparse(X):
+            X = X.tocsr()
+            X.sum_duplicates()
+            data = np.ascontiguousarray(X.data, dtype=np.float64)
+
+            def hashes(first, last, start, stop):
+                keys = np.empty((last - first, stop - start), np.uint64)
+                # grids side by side, so that one non-zero is looked at for all of them
+                offsets = np.ascontiguousarray(self.offsets[first:last].T)
+                inverses = np.ascontiguousarray(self._inverses[first:last].T)
+                _hash_sparse(data, X.indices, X.indptr[start : stop + 1], offsets, inverses, multipliers, keys)
+                return keys
+
+            return hashes
+        columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
+
+        def hashes(first, last, start, stop):
+            keys = np.empty((last - first, stop - start), np.uint64)
+            _hash_dense(columns[:, start:stop], self.offsets[first:last], self._inverses[first:last], multipliers, keys)
+            return keys
+
+        return hashes
+
+
+@dataclass
+class Bins:
+    """The bins of R grids. keys: (D,) uint64, grid after grid; starts: (R + 1,) int64, where each grid begins."""
+
+    keys: np.ndarray
+    starts: np.ndarray
+    _slots: tuple | None = field(default=None, repr=False, compare=False)
+
+    def of(self, grid: int) -> np.ndarray:
+        """The keys of one grid."""
+        return self.keys[self.starts[grid] : self.starts[grid + 1]]
+
+    def select(self, used) -> "Bins":
+        """The bins of a boolean mask (D,), in all the grids."""
+        kept = np.concatenate([[0], np.cumsum(used)])
+        return Bins(self.keys[used], kept[self.starts])
+
+    def grids(self, chosen) -> "Bins":
+        """The bins of an index array of grids."""
+        return Bins(np.concatenate([self.of(grid) for grid in chosen] or [self.keys[:0]]), _starts(np.diff(self.starts)[chosen]))
+
+    def slots(self):
+        """Hash tables of the grids, one after the other, and where each begins; made when first asked for."""
+        if self._slots is None:
+            starts = _starts([2 ** _slot_bits(size) for size in np.diff(self.starts)])
+            slots = np.empty(starts[-1], np.int32)
+            for grid in range(len(starts) - 1):
+                _fill(self.of(grid), slots[starts[grid] : starts[grid + 1]])
+            self._slots = slots, starts
+        return self._slots
+
+
+def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float, start: int = 0) -> BinningMap:
+    """Sample the grids start .. start+n_grids-1; grid r depends on (seed, r) alone.
+
+    kernel: a name of WIDTHS, or a function from (grids, d, 2) uniform numbers to the widths (grids, d) of any product of
+    one-dimensional shift-invariant kernels k(|x - y|) with k'' >= 0, by their density t k''(t). gamma: widths are divided
+    by it; for laplacian widths are Gamma(2, sigma) with sigma = 1/gamma and the kernel is exp(-||x - y||_1 / sigma).
+    Raises UsageError for an unknown kernel or a number out of range.
+    """
+    if not callable(kernel) and kernel not in WIDTHS:
+        raise UsageError(f"there are no random binning features for kernel {kernel!r}; choose one of {', '.join(WIDTHS)}")
+    if n_grids < 1:
+        raise UsageError(f"--n-grids is {n_grids}; it must be 1 or more")
+    if not 0 <= seed < 2**63:
+        raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
+    if not 0 < gamma < np.inf:
+        raise UsageError(f"--gamma is {gamma}; it must be a number above 0")
+    shape = (n_grids, n_inputs)
+    numbers = uniforms(seed, WIDTH, start, start + n_grids, 2 * n_inputs).reshape(*shape, 2)
+    widths = (kernel if callable(kernel) else WIDTHS[kernel])(numbers) / gamma
+    widths = np.ascontiguousarray(np.clip(widths, _NARROWEST, 1 / _NARROWEST))
+    offsets = widths * uniforms(seed, OFFSET, start, start + n_grids, n_inputs)
+    return BinningMap(kernel if isinstance(kernel, str) else kernel.__name__, float(gamma), widths, offsets)
+
+
+def _starts(sizes) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+
+def _slot_bits(size) -> int:
+    """log2 of a table of at least twice `size` places."""
+    return max(1, int(2 * max(1, size) - 1).bit_length())
+
+
+def _multipliers(count: int) -> np.ndarray:
+    """(count,) odd 64-bit numbers without pattern: SplitMix64 (Steele, Lea and Flood 2014) at 1, 2, …"""
+    z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (z ^ (z >> np.uint64(31))) | np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def _hash_dense(columns, offsets, inverses, multipliers, keys):
+    """keys[g, i] <- sum_j cell_j(x_i) multipliers_j in grid g, for rows given as columns (d, n)."""
+    cells = np.empty(_CHUNK)
+    bits = cells.view(np.uint64)
+    for start in range(0, keys.shape[1], _CHUNK):
+        count = min(_CHUNK, keys.shape[1] - start)
+        for g in range(len(keys)):
+            key = keys[g, start : start + count]
+            key[:] = np.uint64(0)
+            for j in range(len(columns)):
+                x, offset, inverse, multiplier = columns[j, start : start + count], offsets[g, j], inverses[g, j], multipliers[j]
+                for i in range(count):
+                    cells[i] = np.floor((x[i] - offset) * inverse) + _ALIGN
+                for i in range(count):
+                    key[i] += bits[i] * multiplier
+
+
+@njit(cache=True, nogil=True)
+def _hash_sparse(data, indices, indptr, offsets, inverses, multipliers, keys):
+    """The same for the CSR rows of indptr; offsets, inverses: (d, grids)."""
+    n_inputs, grids = offsets.shape
+    cells = np.empty(grids)
+    bits = cells.view(np.uint64)
+    zero = np.empty((n_inputs, grids), np.uint64)
+    base = np.zeros(grids, np.uint64)
+    for j in range(n_inputs):
+        for g in range(grids):
+            cells[g] = np.floor((0.0 - offsets[j, g]) * inverses[j, g]) + _ALIGN
+        for g in range(grids):
+            zero[j, g] = bits[g]
+            base[g] += bits[g] * multipliers[j]
+    key = np.empty(grids, np.uint64)
+    for i in range(keys.shape[1]):
+        key[:] = base
+        for t in range(indptr[i], indptr[i + 1]):
+            j, x = indices[t], data[t]
+            offset, inverse, empty, multiplier = offsets[j], inverses[j], zero[j], multipliers[j]
+            for g in range(grids):
+                cells[g] = np.floor((x - offset[g]) * inverse[g]) + _ALIGN
+            for g in range(grids):
+                key[g] += (bits[g] - empty[g]) * multiplier
+        for g in range(grids):
+            keys[g, i] = key[g]
+
+
+@njit(cache=True, nogil=True)
+def _place(key, bits):
+    """Where to look for a key first in a table of 2^bits places."""
+    mixed = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64(mixed >> np.uint64(64 - bits))
+
+
+@njit(cache=True, nogil=True)
+def _number(keys, ids, slots, found):
+    """ids_i <- the number of keys_i among the distinct keys in order of appearance; found[:returned count] <- these.
+
+    slots: scratch of at least twice as many places as keys; as few of them are used as the keys found so far need.
+    """
+    bits, count = 8, 0
+    while 1 << bits > len(slots):
+        bits -= 1
+    mask = (1 << bits) - 1
+    slots[: mask + 1] = -1
+    for i in range(len(keys)):
+        key = keys[i]
+        place = _place(key, bits)
+        known = slots[place]
+        while known >= 0 and found[known] != key:
+            place = (place + 1) & mask
+            known = slots[place]
+        if known < 0:
+            known = count
+            slots[place] = count
+            found[count] = key
+            count += 1
+            if 2 * count > mask and 2 * mask + 2 <= len(slots):
+                bits += 2 if 4 * mask + 4 <= len(slots) else 1
+                mask = (1 << bits) - 1
+                _fill(found[:count], slots[: mask + 1])
+        ids[i] = known
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _fill(keys, slots):
+    """A table of the keys' numbers; len(slots) is a power of two above len(keys)."""
+    bits, mask = 0, len(slots) - 1
+    while 1 << bits < len(slots):
+        bits += 1
+    slots[:] = -1
+    for number in range(len(keys)):
+        place = _place(keys[number], bits)
+        while slots[place] >= 0:
+            place = (place + 1) & mask
+        slots[place] = number
+
+
+@njit(cache=True, nogil=True)
+def _find(keys, slots, known, ids):
+    """ids_i <- the number of keys_i in the table `slots` of the keys `known`, -1 where it is not there."""
+    bits, mask = 0, len(slots) - 1
+    while 1 << bits < len(slots):
+        bits += 1
+    for i in range(len(keys)):
+        place = _place(keys[i], bits)
+        number = slots[place]
+        while number >= 0 and known[number] != keys[i]:
+            place = (place + 1) & mask
+            number = slots[place]
+        ids[i] = number
+
+
+@njit(cache=True, nogil=True)
+def _add_found(ids, starts, coef, out):
+    """out_i <- out_i + the sum over grids of the weights of row i's bin, where it has one."""
+    for grid in range(len(ids)):
+        first = starts[grid]
+        for i in range(ids.shape[1]):
+            if ids[grid, i] >= 0:
+                for k in range(coef.shape[1]):
+                    out[i, k] += coef[first + ids[grid, i], k]

@@ -1,0 +1,172 @@
+"""The binning feature matrix Z as bin numbers: Z w by gathering, Z'u by scattering grid by grid, Z Z'a in one turn.
+
+Bin numbers lie grid after grid, (R, N), so that what is gathered from or scattered to is the weights of a few grids and
+stays in cache. Threads share rows (gathering) or grids (scattering); sums over grids are made in a fixed number of parts,
+so that no result depends on the number of threads.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from rfx import parallel
+
+_PARTS = 8
+_TOGETHER = 4
+_ROWS = 8192
+
+
+class BinnedFeatures:
+    """Z (N, D) with the value `scale` in the bin of each row and grid.
+
+    ids: (R, N) numbers of the rows' bins within their grids, uint16 or int32. starts: (R + 1,) int64, the column where
+    each grid begins. scale: by default 1/sqrt(R) (SPEC 3c, erratum 4), which makes Z Z' the estimate of the kernel.
+    """
+
+    def __init__(self, ids, starts, scale: float | None = None):
+        self.ids, self.starts = ids, np.asarray(starts, dtype=np.int64)
+        self.shape = (ids.shape[1], int(self.starts[-1]))
+        self.scale = 1.0 / np.sqrt(len(ids)) if scale is None else float(scale)
+
+    @property
+    def n_grids(self) -> int:
+        return len(self.ids)
+
+    def apply(self, w) -> np.ndarray:
+        """Z w in float64: (D,) or (D, k) -> (N,) or (N, k)."""
+        if w.ndim == 2:
+            return np.stack([self.apply(np.ascontiguousarray(column)) for column in w.T], axis=1).reshape(self.shape[0], w.shape[1])
+        w = np.asarray(w, dtype=np.float64)
+        out = np.zeros(self.shape[0])
+
+        def part(start, stop):
+            for first in range(start, stop, _ROWS):
+                rows = slice(first, min(first + _ROWS, stop))
+                _gather(self.ids[:, rows], self.starts, w, self.scale, out[rows])
+
+        parallel.for_ranges(part, self.shape[0], smallest=1024)
+        return out
+
+    def adjoint(self, u) -> np.ndarray:
+        """Z'u in float64: (N,) or (N, k) -> (D,) or (D, k)."""
+        if u.ndim == 2:
+            return np.stack([self.adjoint(column) for column in u.T], axis=1).reshape(self.shape[1], u.shape[1])
+        u = self.scale * np.asarray(u, dtype=np.float64)
+        out = np.zeros(self.shape[1])
+        parallel.for_ranges(lambda start, stop: _scatter(self.ids[start:stop], self.starts[start : stop + 1], u, out), self.n_grids)
+        return out
+
+    def kernel(self, a) -> np.ndarray:
+        """Z Z'a in float64, (N,) or (N, k): each grid's sums are made and gathered while they and its numbers are in cache."""
+        a = self.scale**2 * np.ascontiguousarray(a, dtype=np.float64)
+        single = a.ndim == 1
+        parts = min(_PARTS, -(-self.n_grids // _TOGETHER))
+        groups = -(-self.n_grids // _TOGETHER)
+        bounds = [min(self.n_grids, _TOGETHER * (groups * k // parts)) for k in range(parts + 1)]
+        sums = np.zeros((parts, *a.shape))
+        largest = int(np.diff(self.starts).max())
+
+        def part(start, stop):
+            held = np.empty((_TOGETHER, largest) if single else (largest, a.shape[1]))
+            for k in range(start, stop):
+                grids = slice(bounds[k], bounds[k + 1])
+                sizes = np.diff(self.starts[bounds[k] : bounds[k + 1] + 1])
+                (_around if single else _around_columns)(self.ids[grids], sizes, a, held, sums[k])
+
+        parallel.for_ranges(part, parts)
+        return sums.sum(axis=0)
+
+    def squares(self, weights=None) -> np.ndarray:
+        """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
+        return self.scale * self.adjoint(np.ones(self.shape[0]) if weights is None else weights)
+
+    def csr(self, dtype=np.float64) -> sp.csr_matrix:
+        """Z as a general sparse matrix, at three to six times the memory: for other programs."""
+        kind = np.int32 if max(self.shape[1], self.ids.size) < 2**31 else np.int64
+        indices = (self.ids.T.astype(kind) + self.starts[:-1].astype(kind)).ravel()
+        indptr = np.arange(0, self.ids.size + 1, self.n_grids, dtype=kind)
+        return sp.csr_matrix((np.full(self.ids.size, self.scale, dtype), indices, indptr), shape=self.shape)
+
+
+@njit(cache=True, nogil=True)
+def _gather(ids, starts, w, scale, out):
+    """out_i <- scale sum_r w[starts_r + ids_ri], four grids at a time so that out is read and written less often."""
+    grids = len(ids)
+    whole = grids - grids % 4
+    for r in range(0, whole, 4):
+        a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
+        wa, wb, wc, wd = w[starts[r] :], w[starts[r + 1] :], w[starts[r + 2] :], w[starts[r + 3] :]
+        for i in range(len(out)):
+            out[i] += (wa[a[i]] + wb[b[i]]) + (wc[c[i]] + wd[d[i]])
+    for r in range(whole, grids):
+        a, wa = ids[r], w[starts[r] :]
+        for i in range(len(out)):
+            out[i] += wa[a[i]]
+    for i in range(len(out)):
+        out[i] *= scale
+
+
+@njit(cache=True, nogil=True)
+def _scatter(ids, starts, u, out):
+    """out[starts_r + ids_ri] <- out[..] + u_i, four grids at a time so that additions to one bin do not wait for another's."""
+    grids = len(ids)
+    whole = grids - grids % 4
+    for r in range(0, whole, 4):
+        a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
+        ga, gb, gc, gd = out[starts[r] :], out[starts[r + 1] :], out[starts[r + 2] :], out[starts[r + 3] :]
+        for i in range(len(u)):
+            v = u[i]
+            ga[a[i]] += v
+            gb[b[i]] += v
+            gc[c[i]] += v
+            gd[d[i]] += v
+    for r in range(whole, grids):
+        a, ga = ids[r], out[starts[r] :]
+        for i in range(len(u)):
+            ga[a[i]] += u[i]
+
+
+@njit(cache=True, nogil=True)
+def _around(ids, sizes, u, held, out):
+    """out <- out + sum over grids of the bins' sums of u, given back to the rows; held: (4, most bins) scratch."""
+    grids = len(ids)
+    whole = grids - grids % 4
+    ga, gb, gc, gd = held[0], held[1], held[2], held[3]
+    for r in range(0, whole, 4):
+        a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
+        ga[: sizes[r]] = 0.0
+        gb[: sizes[r + 1]] = 0.0
+        gc[: sizes[r + 2]] = 0.0
+        gd[: sizes[r + 3]] = 0.0
+        for i in range(len(u)):
+            v = u[i]
+            ga[a[i]] += v
+            gb[b[i]] += v
+            gc[c[i]] += v
+            gd[d[i]] += v
+        for i in range(len(u)):
+            out[i] += (ga[a[i]] + gb[b[i]]) + (gc[c[i]] + gd[d[i]])
+    for r in range(whole, grids):
+        a = ids[r]
+        ga[: sizes[r]] = 0.0
+        for i in range(len(u)):
+            ga[a[i]] += u[i]
+        for i in range(len(u)):
+            out[i] += ga[a[i]]
+
+
+@njit(cache=True, nogil=True)
+def _around_columns(ids, sizes, u, held, out):
+    """The same for u (N, k), one grid at a time; held: (most bins, k) scratch."""
+    columns = u.shape[1]
+    for r in range(len(ids)):
+        a = ids[r]
+        held[: sizes[r]] = 0.0
+        for i in range(len(u)):
+            g = held[a[i]]
+            for k in range(columns):
+                g[k] += u[i, k]
+        for i in range(len(u)):
+            g = held[a[i]]
+            for k in range(columns):
+                out[i, k] += g[k]

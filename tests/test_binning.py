@@ -1,0 +1,182 @@
+"""Random binning: collisions estimate the kernel; keys, numbers and operators against plain references."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env
+from rfx.errors import DataError, UsageError
+from rfx.features.binning import WIDTHS, BinningMap, sample_grids
+from rfx.solvers.binned import BinnedFeatures
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (300, 4))
+GAMMA = 0.8
+FACTOR = {
+    "laplacian": lambda t: np.exp(-t),
+    "reciprocal": lambda t: 1 / (1 + t),
+    "hat": lambda t: np.maximum(0.0, 1 - t),
+}
+
+
+def cells(grids, rows):
+    """(R, n, d) cell indices by the definition."""
+    return np.floor((rows[None] - grids.offsets[:, None]) / grids.widths[:, None])
+
+
+def partition(ids):
+    """Which pairs of rows share a bin: (R, n, n)."""
+    return ids[:, :, None] == ids[:, None, :]
+
+
+@pytest.mark.parametrize("kernel", list(WIDTHS))
+def test_collisions_have_the_kernels_probability(kernel):
+    n = 40_000
+    ids, _ = sample_grids(kernel, 4, n, 3, gamma=GAMMA).number(X[:12])
+    exact = FACTOR[kernel](GAMMA * np.abs(X[:12, None] - X[None, :12])).prod(-1)
+    deviation = np.sqrt(exact * (1 - exact) / n)
+    assert np.all(np.abs(partition(ids).mean(axis=0) - exact) <= 4.5 * deviation + 1e-12)
+
+
+def test_widths_are_gamma_with_scale_sigma():
+    widths = sample_grids("laplacian", 2, 50_000, 0, gamma=1 / 3).widths
+    assert widths.mean() == pytest.approx(6, rel=0.02) and widths.var() == pytest.approx(18, rel=0.03)
+
+
+def test_a_custom_width_distribution():
+    grids = sample_grids(lambda u: 2 * WIDTHS["hat"](u), 4, 7, 0, gamma=1.0)
+    assert np.all(grids.widths == 2) and np.all((grids.offsets > 0) & (grids.offsets < 2))
+
+
+def test_bins_are_the_cells_in_order_of_appearance():
+    grids = sample_grids("laplacian", 4, 40, 1, gamma=2.0)
+    ids, bins = grids.number(X)
+    assert ids.shape == (40, 300) and ids.dtype == np.uint16 and bins.starts[-1] == len(bins.keys)
+    assert np.array_equal(partition(ids), np.all(cells(grids, X)[:, :, None] == cells(grids, X)[:, None], axis=-1))
+    for grid, row in enumerate(ids):
+        first = np.unique(row, return_index=True)[1]
+        assert np.array_equal(np.sort(first), first) and len(first) == len(bins.of(grid)) == len(set(bins.of(grid)))
+    assert np.array_equal(grids.find(X, bins), ids)
+
+
+def test_growing_keeps_earlier_grids_and_seeds_differ():
+    whole, part, later = (sample_grids("laplacian", 4, n, 5, gamma=1.0, start=s) for n, s in ((30, 0), (11, 0), (19, 11)))
+    for name in ("widths", "offsets"):
+        assert np.array_equal(getattr(whole, name), np.vstack([getattr(part, name), getattr(later, name)]))
+        assert np.array_equal(getattr(whole.select([3, 1]), name), getattr(whole, name)[[3, 1]])
+    ids, bins = whole.number(X)
+    early, early_bins = part.number(X)
+    assert np.array_equal(ids[:11], early) and np.array_equal(bins.keys[: len(early_bins.keys)], early_bins.keys)
+    assert not np.array_equal(whole.widths, sample_grids("laplacian", 4, 30, 6, gamma=1.0).widths)
+
+
+def test_sparse_rows_threads_and_blocks_change_nothing():
+    rows = np.where(RNG.random((1500, 4)) < 0.5, RNG.uniform(-1, 1, (1500, 4)), 0.0)
+    grids = sample_grids("laplacian", 4, 37, 2, gamma=3.0)
+    ids, bins = grids.number(rows)
+    others = [grids.number(sp.csr_matrix(rows))]
+    try:
+        env.set_threads(1)
+        others.append(grids.number(rows))
+    finally:
+        env.set_threads(None)
+    for other_ids, other_bins in others:
+        assert np.array_equal(other_ids, ids) and np.array_equal(other_bins.keys, bins.keys)
+    assert np.array_equal(np.hstack([grids.find(rows[:700], bins), grids.find(sp.csr_matrix(rows)[700:], bins)]), ids)
+
+
+def test_many_rows_take_four_bytes():
+    ids, bins = sample_grids("laplacian", 1, 2, 0, gamma=1e4).number(np.linspace(0, 1e3, 70_000)[:, None])
+    assert ids.dtype == np.int32 and len(bins.of(0)) == ids[0].max() + 1 > 2**16
+
+
+def test_identical_rows_and_constant_columns():
+    rows = np.column_stack([np.repeat(X[:5, :1], 3, axis=0), np.full(15, 7.5)])
+    ids, bins = sample_grids("laplacian", 2, 50, 0, gamma=1.0).number(rows)
+    assert np.array_equal(ids, ids[:, ::3].repeat(3, axis=1)) and np.diff(bins.starts).max() <= 5
+    constant, _ = sample_grids("laplacian", 2, 50, 0, gamma=1.0).number(np.full((9, 2), -3.0))
+    assert not constant.any()
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e12, 1e100, 1e307])
+def test_huge_coordinates_and_tiny_widths_do_not_overflow(scale):
+    rows = scale * np.array([[0.0], [-0.0], [1.0], [1.0], [-1.0], [0.5]])
+    grids = BinningMap("laplacian", 1.0, np.array([[1e-300], [1e-8], [1e-3]]), np.zeros((3, 1)))
+    with np.errstate(all="raise"):
+        ids, _ = grids.number(rows)
+    assert np.array_equal(grids.number(sp.csr_matrix(rows))[0], ids)
+    with np.errstate(over="ignore"):
+        quotients = np.floor(rows[:, 0] * (1 / grids.widths))
+    # quotients beyond the largest float64 number share one bin on either side of zero
+    for row, values in zip(ids, quotients):
+        assert row.tolist() == [list(dict.fromkeys(values)).index(value) for value in values]
+
+
+def test_width_of_zero_is_made_positive():
+    grids = sample_grids(lambda u: np.zeros(u.shape[:-1]), 1, 3, 0, gamma=1.0)
+    assert np.all(grids.widths > 0) and grids.number(np.array([[0.0], [1.0], [1.0]]))[0].tolist() == [[0, 1, 1]] * 3
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="no random binning features for kernel 'gaussian'; choose one of laplacian"):
+        sample_grids("gaussian", 2, 3, 0, gamma=1.0)
+    for number, seed, gamma, message in ((0, 0, 1.0, "--n-grids is 0"), (1, -1, 1.0, "--seed is -1"), (1, 0, np.inf, "--gamma is inf")):
+        with pytest.raises(UsageError, match=message):
+            sample_grids("laplacian", 2, number, seed, gamma=gamma)
+    with pytest.raises(DataError, match="have 4 features, but the map was made for 2"):
+        sample_grids("laplacian", 2, 3, 0, gamma=1.0).number(X)
+
+
+@pytest.mark.parametrize("n_grids", [1, 3, 4, 39])
+def test_operators_are_those_of_the_matrix(n_grids):
+    grids = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0)
+    Z = BinnedFeatures(*_numbered(grids, X))
+    dense = Z.csr().toarray()
+    ids, bins = grids.number(X)
+    for row in (0, 17):
+        assert np.array_equal(np.flatnonzero(dense[row]), ids[:, row] + bins.starts[:-1])
+    np.testing.assert_allclose(dense.sum(axis=1), np.sqrt(n_grids), rtol=1e-12)
+    np.testing.assert_allclose((dense**2).sum(axis=1), 1.0, rtol=1e-12)
+    for shape in ((), (3,)):
+        w, u = RNG.standard_normal((Z.shape[1], *shape)), RNG.standard_normal((Z.shape[0], *shape))
+        np.testing.assert_allclose(Z.apply(w), dense @ w, atol=1e-12)
+        np.testing.assert_allclose(Z.adjoint(u), dense.T @ u, atol=1e-12)
+        np.testing.assert_allclose(Z.kernel(u), dense @ (dense.T @ u), atol=1e-12)
+    weights = RNG.random(300)
+    np.testing.assert_allclose(Z.squares(weights), (dense**2 * weights[:, None]).sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(Z.squares(), (dense**2).sum(axis=0), atol=1e-12)
+
+
+def test_operators_are_the_same_for_any_number_of_threads():
+    rows = RNG.uniform(-1, 1, (9000, 4))
+    Z = BinnedFeatures(*_numbered(sample_grids("laplacian", 4, 50, 1, gamma=2.0), rows))
+    w, u = RNG.standard_normal(Z.shape[1]), RNG.standard_normal((9000, 2))
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            env.set_threads(threads)
+            results.append([Z.apply(w), Z.adjoint(u[:, 0]), Z.kernel(u[:, 0]), Z.kernel(u)])
+    finally:
+        env.set_threads(None)
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], other))
+
+
+def test_unseen_bins_have_weight_zero():
+    grids = sample_grids("laplacian", 4, 60, 1, gamma=2.0)
+    _, bins = grids.number(X[:100])
+    coef = RNG.standard_normal((len(bins.keys), 2))
+    found = grids.find(X, bins)
+    assert np.any(found[:, 100:] < 0) and np.all(found[:, :100] >= 0)
+    columns = np.where(found >= 0, found + bins.starts[:-1, None], len(bins.keys))
+    expected = np.vstack([coef, np.zeros(2)])[columns].sum(axis=0)
+    np.testing.assert_allclose(grids.decision(X, bins, coef), expected, atol=1e-12)
+    assert not grids.decision(X + 1e6, bins, coef).any()
+    used = RNG.random(len(coef)) < 0.3
+    np.testing.assert_allclose(
+        grids.decision(X, bins.select(used), coef[used]), grids.decision(X, bins, coef * used[:, None]), atol=1e-12)
+
+
+def _numbered(grids, rows):
+    ids, bins = grids.number(rows)
+    return ids, bins.starts

@@ -221,8 +221,7 @@ class _Problem:
         weights = self.loss.second_derivative(self.decision, self.y)
         if self.curvature is not None:
             weights = np.maximum(weights, self.curvature)
-        self.gram.update(design, wanted, weights)
-        columns, H = self.gram.columns, self.gram.matrix
+        columns, H = self.gram.update(design, wanted, weights)
         start = residual(H, gradient[columns], coef[columns], lam)
         # A residual of this size costs a third of the gap that is allowed.
         enough = 0.3 * self.tol * self.objective / max(np.abs(coef).sum(), 1e-300)

@@ -39,6 +39,8 @@ def as_design(blocks):
 class DenseDesign:
     """An (N, D) float32 or float64 array in memory; C and F order need no copy."""
 
+    complete = True
+
     def __init__(self, Z):
         if Z.dtype not in (np.float32, np.float64):
             Z = Z.astype(np.float64)
@@ -73,6 +75,8 @@ class DenseDesign:
 
 class WalkDesign:
     """Row blocks that are walked, and perhaps computed anew, at each question."""
+
+    complete = True
 
     def __init__(self, blocks):
         self.blocks, self.shape, self.itemsize = blocks, blocks.shape, np.dtype(blocks.dtype).itemsize
@@ -141,6 +145,8 @@ class WalkDesign:
 class HeldColumns:
     """Some columns of a walk, held in memory under their numbers in the whole; the others read as zero."""
 
+    complete = False
+
     def __init__(self, Z, columns, shape):
         self.dense, self.columns, self.shape = DenseDesign(Z), columns, shape
 
@@ -162,6 +168,8 @@ class HeldColumns:
 
 class SparseDesign:
     """A scipy sparse matrix, kept by columns."""
+
+    complete = True
 
     def __init__(self, matrix):
         matrix = matrix.tocsc()

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+# Columns that may be kept, beyond a quarter of those in use, while they need no update.
+SPARE = 256
+
 
 class GramCache:
     """G = sum_n h_n z_n z_n' over the working columns, updated instead of computed anew.
@@ -56,19 +59,28 @@ class GramCache:
         return self.decision.copy()
 
     def update(self, design, wanted, weights):
-        """Make the cache hold the `wanted` columns at row weights (N,): fills `columns` (in its order) and `matrix`."""
+        """(columns, H): the `wanted` columns in the cache's order and their Gram matrix at row weights (N,).
+
+        H is C-contiguous in its leading corner, at least as large as needed, and must not be changed. Columns that
+        are not wanted are forgotten, unless the weights stay as they are (squared loss): then they cost nothing.
+        """
         if self.weights is not None and len(self.weights) != len(weights):
             self.clear()
         held = np.isin(self.columns, wanted, assume_unique=True)
-        if not held.all():
+        unchanged = self.weights is not None and np.array_equal(weights, self.weights)
+        if not held.all() and not (unchanged and design.complete and len(self.columns) <= 1.25 * len(wanted) + SPARE):
             self._compress(np.flatnonzero(held))
-        if len(self.columns):
-            self._reweigh(design, weights)
-        else:
+        if not len(self.columns):
             self.weights, self._churn = weights.copy(), 0
+        elif not unchanged:
+            self._reweigh(design, weights)
         new = np.setdiff1d(wanted, self.columns)
         if len(new):
             self._append(design, new)
+        if len(self.columns) == len(wanted):
+            return self.columns, self.matrix
+        chosen = np.flatnonzero(np.isin(self.columns, wanted, assume_unique=True))
+        return self.columns[chosen], self.matrix[np.ix_(chosen, chosen)]
 
     def _append(self, design, new):
         old, size = len(self.columns), len(self.columns) + len(new)

@@ -22,9 +22,8 @@ from rfx.data import load
 from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
-from rfx.solvers.certificate import l1_certificate
 from rfx.solvers.l1 import solve_l1
-from rfx.solvers.liblinear import solve_liblinear
+from rfx.solvers.liblinear import l1_certificate, solve_liblinear
 
 
 def features(options):
@@ -95,13 +94,13 @@ def main():
         print(json.dumps(row))
         return
     print(f"{env.cpu_name()}, {options.threads} threads, D = {options.n_features}, lam = {options.lam:g}\n")
-    print("| data | solver | seconds | CPU seconds | times ours | objective | relative gap | non-zeros | peak MiB | times ours |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    titles = "data|solver|seconds|CPU seconds|times ours|objective|relative gap|non-zeros|peak MiB|times ours".split("|")
+    print("| " + " | ".join(titles) + " |")
+    print("|---" * len(titles) + "|")
     for data in options.data:
         first = None
         for one in ["rfx", *options.eps]:
-            words = [a for a in sys.argv[1:]]
-            command = [sys.executable, __file__, *words, "--data", data, "--one", one]
+            command = [sys.executable, __file__, *sys.argv[1:], "--data", data, "--one", one]
             row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
             first = first or row
             name = "rfx" if one == "rfx" else f"LIBLINEAR -e {one}"

@@ -18,8 +18,8 @@ import numpy as np
 from rfx import env
 from rfx.losses import Squared
 from rfx.solvers.blocks import ArrayBlocks
-from rfx.solvers.certificate import l1_certificate
 from rfx.solvers.l1 import lambda_max, solve_l1
+from rfx.solvers.liblinear import l1_certificate
 
 PEERS = {"sklearn": "sklearn", "celer": "celer", "skglm": "skglm"}
 
@@ -71,7 +71,8 @@ def main():
     warnings.filterwarnings("ignore", module="sklearn|celer|skglm")
     Z, y = problem(options.rows, options.n_features, options.n_inputs)
     lam = options.fraction * lambda_max(Z, y, Squared)
-    print(f"{env.cpu_name()}, {options.threads} threads, {Z.shape[0]} x {Z.shape[1]}, lam = lambda_max * {options.fraction:g}\n")
+    size = f"{Z.shape[0]} x {Z.shape[1]}"
+    print(f"{env.cpu_name()}, {options.threads} threads, {size}, lam = lambda_max * {options.fraction:g}\n")
     print("| solver | seconds | CPU seconds | times ours | objective | relative gap | non-zeros |")
     print("|---|---|---|---|---|---|---|")
     blocks = ArrayBlocks(Z)

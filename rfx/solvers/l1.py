@@ -70,7 +70,8 @@ def solve_l1(
     y = _targets(y, design.shape[0], loss)
     half = max_memory_mb * 2**20 / 2
     problem = _Problem(
-        design, y, float(lam), loss, _start(coef0, design.shape[1]), GramCache() if gram is None else gram, tol, max_iter, deadline,
+        design, y, float(lam), loss, _start(coef0, design.shape[1]), GramCache() if gram is None else gram,
+        tol, max_iter, deadline,
         limit=working or max(512, int(np.sqrt(half / 24))),
         # Half again: while columns are taken over, the old copy and the new one exist together.
         held_limit=int(half / 2 // (max(1, len(y)) * design.itemsize)),

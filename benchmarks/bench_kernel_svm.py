@@ -1,9 +1,10 @@
 """Exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx, libsvm-official with OpenMP, scikit-learn's SVC.
 
-`python benchmarks/bench_kernel_svm.py [NAME...]` (default: cod-rna ijcnn1) trains each in a process of its own, one after the
-other, and prints a markdown table. Seconds are of training alone: the data are read, converted and (rfx) compiled for before.
-Objective and gap of all three are computed here, in the same way, from their coefficients. `--growth` shows squared hinge
-without bias at 25,000, 50,000 and 100,000 rows of a generated problem of covtype's shape, for three kernels.
+`python benchmarks/bench_kernel_svm.py [NAME...]` (default: cod-rna ijcnn1) trains each in a process of its own, one
+after the other, and prints a markdown table. Seconds are of training alone: the data are read, converted and (rfx)
+compiled for before. Objective and gap of all three are computed here, in the same way, from their coefficients.
+`--growth` shows squared hinge without bias at 25,000, 50,000 and 100,000 rows of a generated problem of covtype's
+shape, for three kernels.
 """
 
 import argparse
@@ -107,7 +108,8 @@ def growth_child(kernel, n_rows):
 
 
 def run_child(*words):
-    # OpenMP's threads spin while they wait, which costs LIBSVM dearly wherever another process runs; asleep they cost nobody.
+    # OpenMP's threads spin while they wait, which costs LIBSVM dearly wherever another process runs; asleep they cost
+    # nobody.
     environment = os.environ | {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": str(env.threads()), "OPENBLAS_NUM_THREADS": str(env.threads())}
     done = subprocess.run([sys.executable, __file__, "--child", *map(str, words)], env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:

@@ -92,7 +92,7 @@ def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0) ->
         return {"radius": float(np.sqrt(_squared_norms(X).max(initial=0.0)))}
     if name == "stump":
         ends = {"lo": X.min(axis=0), "hi": X.max(axis=0)}
-        return {key: np.array(end.toarray() if sp.issparse(end) else end, dtype=np.float64).ravel() for key, end in ends.items()}
+        return {key: np.array(end.toarray() if sp.issparse(end) else end, float).ravel() for key, end in ends.items()}
     return {}
 
 
@@ -107,7 +107,8 @@ def _gamma(kernel: Kernel, X, gamma, seed: int) -> float:
         value = np.nan
     if not (np.isfinite(value) and value > 0):
         raise UsageError(
-            f"gamma is {gamma!r}, but kernel {kernel.name!r} takes a number in (0, inf), 'paper' ({kernel.paper_gamma:g}) or 'median'"
+            f"gamma is {gamma!r}, but kernel {kernel.name!r} takes a number in (0, inf), "
+            f"'paper' ({kernel.paper_gamma:g}) or 'median'"
         )
     return value
 
@@ -115,7 +116,7 @@ def _gamma(kernel: Kernel, X, gamma, seed: int) -> float:
 def _median_gamma(kernel: Kernel, X, seed: int) -> float:
     n_rows = X.shape[0]
     if n_rows < 2:
-        raise DataError(f"gamma 'median' needs two rows to measure a distance, but there is {n_rows}; give gamma as a number")
+        raise DataError(f"gamma 'median' needs two rows, but there is {n_rows}; give gamma as a number")
     rng = np.random.default_rng(seed)
     first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
     second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
@@ -128,7 +129,7 @@ def _median_gamma(kernel: Kernel, X, seed: int) -> float:
             distances = np.sqrt(distances)
     median = float(np.median(distances))
     if median == 0:
-        raise DataError(f"gamma 'median' can't be used: half of {_MEDIAN_PAIRS} random pairs of rows are identical; give gamma as a number")
+        raise DataError("gamma 'median' is infinite: half of the random pairs are identical; give gamma as a number")
     return 0.5 / median if kernel.metric == "squared" else 1.0 / median
 
 
@@ -257,8 +258,8 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     """
     dtype = dtype if out is None else out.dtype
     if not isinstance(Y, Prepared):
-        single = X.dtype == np.float32 == Y.dtype
-        Y = Prepared(name, Y, params, dtype or (np.float32 if single else np.float64), X if isinstance(X, Prepared) else None)
+        dtype = dtype or (np.float32 if X.dtype == np.float32 == Y.dtype else np.float64)
+        Y = Prepared(name, Y, params, dtype, X if isinstance(X, Prepared) else None)
     if not isinstance(X, Prepared):
         X = Prepared(name, X, params, Y.dtype, Y)
     if X.shape[1] != Y.shape[1]:
@@ -375,7 +376,7 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
 
 @numba.njit(cache=True, nogil=True)
 def _distances(rows, columns, out, squared, tile):
-    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2, or the sum of absolute differences; in tiles of columns that stay in cache."""
+    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2, or of absolute differences; by tiles of columns kept in cache."""
     n_inputs = rows.shape[1]
     whole = n_inputs - n_inputs % 4
     for begin in range(0, out.shape[1], tile):
@@ -403,7 +404,7 @@ def _distances(rows, columns, out, squared, tile):
 
 @numba.njit(cache=True, nogil=True)
 def _squared_from_dot(dots, row_norms, column_norms, tolerance):
-    """Dot products to squared distances in place: ||x||^2 + ||y||^2 - 2 x.y, zero where nothing but rounding is left."""
+    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding is left."""
     for i in range(dots.shape[0]):
         row = dots[i]
         norm = row_norms[i]

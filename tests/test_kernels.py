@@ -185,7 +185,7 @@ def test_refusals():
         kernels.parameters("perceptron", X, 1.0)
     with pytest.raises(DataError, match="needs two rows"):
         kernels.parameters("gaussian", X[:1], "median")
-    with pytest.raises(DataError, match="identical; give gamma as a number"):
+    with pytest.raises(DataError, match="are identical; give gamma as a number"):
         kernels.parameters("laplacian", np.ones((9, 2)), "median")
     with pytest.raises(DataError, match="2 columns can't be compared with rows with 3"):
         kernels.block("linear", X, sample(5, 3), {})

@@ -1,7 +1,7 @@
 """The quadratic programme of one block of variables in an SVM's dual, solved to a tolerance inside the cache.
 
-Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appear in the bounds alone. The block maximises
-sum_i e_i t_i - 1/2 t' (K + shift I) t over steps t, where e = y - f - shift beta is the gradient at t = 0.
+Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appear in the bounds alone. The block
+maximises sum_i e_i t_i - 1/2 t' (K + shift I) t over steps t, where e = y - f - shift beta is the gradient at t = 0.
 """
 
 import numba
@@ -12,8 +12,8 @@ import numpy as np
 def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
     """Greedy coordinate ascent: the variable whose free step gains most moves to its optimum.
 
-    K (q, q); error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no gradient that can be followed is
-    above tol, or after max_steps. Returns the steps made.
+    K (q, q); error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no gradient that can be followed
+    is above tol, or after max_steps. Returns the steps made.
     """
     size = len(beta)
     for step in range(max_steps):
@@ -41,8 +41,9 @@ def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
 def solve_pairs(K, shift, error, beta, lo, hi, tol, max_steps):
     """The same under a constant sum of beta: two variables move against each other by equal steps.
 
-    The first has the largest gradient upwards, the second the largest gain of the pair by second-order information (Fan, Chen and
-    Lin 2005). Ends when the largest and the smallest gradient that can be followed differ by at most tol.
+    The first has the largest gradient upwards, the second the largest gain of the pair by second-order information
+    (Fan, Chen and Lin 2005). Ends when the largest and the smallest gradient that can be followed differ by at most
+    tol.
     """
     size = len(beta)
     for step in range(max_steps):

@@ -14,8 +14,8 @@ _TILE = 8192
 class ColumnCache:
     """Columns k(x_w, x_a) for a in the active rows; the columns used longest ago make room for new ones.
 
-    rows: Prepared; active (n,) those of them that are active, `local` ones by their place in it. pool[slots[w]] is the column of local
-    row w. `computed` counts columns made.
+    rows: Prepared; active (n,) those of them that are active, `local` ones by their place in it. pool[slots[w]] is the
+    column of local row w. `computed` counts columns made.
     """
 
     def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray):
@@ -54,7 +54,7 @@ class ColumnCache:
         return True
 
     def fetch(self, wanted: np.ndarray) -> np.ndarray:
-        """Slots of the columns of the active rows `wanted` (distinct, at most `capacity`), made where they are missing."""
+        """Slots of the columns of the local rows `wanted` (distinct, at most `capacity`), made where they are missing."""
         self._clock += 1
         slots = self.slots[wanted]
         self._used[slots[slots >= 0]] = self._clock
@@ -67,12 +67,12 @@ class ColumnCache:
             step = max(1, 4 * _SCRATCH // self.rows.n_rows)
             for start in range(0, len(missing), step):
                 part, places = missing[start : start + step], free[start : start + step]
+                arguments = self.rows.name, self.rows.take(part), self.rows, self.rows.params
                 if places[-1] - places[0] == len(places) - 1:
                     # Neighbours, as while the cache fills: written where they stay, by all threads.
-                    places = slice(places[0], places[-1] + 1)
-                    kernels.block(self.rows.name, self.rows.take(part), self.rows, self.rows.params, out=self.pool[places])
+                    kernels.block(*arguments, out=self.pool[places[0] : places[-1] + 1])
                 else:
-                    self.pool[places] = kernels.block(self.rows.name, self.rows.take(part), self.rows, self.rows.params)
+                    self.pool[places] = kernels.block(*arguments)
             self.computed += len(missing)
             slots = self.slots[wanted]
         return slots
@@ -80,7 +80,7 @@ class ColumnCache:
     def square(self, slots: np.ndarray, wanted: np.ndarray) -> np.ndarray:
         """(q, q) kernel values among the rows `wanted`, whose columns are in `slots`."""
         square = np.empty((len(wanted), len(wanted)), self.pool.dtype)
-        for_ranges(lambda start, stop: _gather(self.pool, slots[start:stop], wanted, square[start:stop]), len(wanted), 64)
+        for_ranges(lambda i, end: _gather(self.pool, slots[i:end], wanted, square[i:end]), len(wanted), 64)
         return square
 
     def add_to(self, sums: np.ndarray, slots: np.ndarray, weights: np.ndarray) -> None:
@@ -88,7 +88,7 @@ class ColumnCache:
         for_ranges(lambda start, stop: _accumulate(self.pool, slots, weights, sums, start, stop), len(sums), 1024)
 
 
-def add_columns(sums: np.ndarray, rows: kernels.Prepared, targets: np.ndarray, sources: np.ndarray, weights: np.ndarray) -> None:
+def add_columns(sums, rows: kernels.Prepared, targets, sources, weights) -> None:
     """sums[targets] += sum_s weights[s] k(x_s, x_targets) in float64, without keeping kernel values."""
     step = max(1, 2 * _SCRATCH // _TILE)
     for begin in range(0, len(targets), _TILE):

@@ -1,9 +1,9 @@
 """Kernel ridge regression: (K + lam I) alpha = Y, by Cholesky while K fits in memory, else by conjugate gradients.
 
-The objective is lam/2 ||f||_H^2 + 1/2 sum_n (f(x_n) - y_n)^2 with f = sum_i alpha_i k(x_i, .), per output (Yen et al. 2014,
-eq. 1, squared loss). Its dual at the same alpha is lam alpha'y - lam^2/2 ||alpha||^2 - lam/2 alpha'K alpha, so that the duality gap
-is exactly 1/2 ||r||^2 with the residual r = y - K alpha - lam alpha. It is measured with kernel values made anew in float64,
-never with the factor or with the values that a solver worked on.
+The objective is lam/2 ||f||_H^2 + 1/2 sum_n (f(x_n) - y_n)^2 with f = sum_i alpha_i k(x_i, .), per output (Yen et al.
+2014, eq. 1, squared loss). Its dual at the same alpha is lam alpha'y - lam^2/2 ||alpha||^2 - lam/2 alpha'K alpha, so
+that the duality gap is exactly 1/2 ||r||^2 with the residual r = y - K alpha - lam alpha. It is measured with kernel
+values made anew in float64, never with the factor or with the values that a solver worked on.
 """
 
 import time
@@ -36,14 +36,14 @@ def solve_kernel_ridge(
 ) -> Solution:
     """Kernel ridge regression for the kernel `name` with `params` on the rows X.
 
-    X: (n, d) dense, CSR or Prepared. Y: (n,) or (n, n_outputs) targets. lam: un-normalised, in (0, inf). tol: largest gap divided by
-    the objective, per output. max_iter: passes over K when K is not kept. max_memory_mb: for K (one copy, in float32
-    with refinement where lam is large enough for it, else float64) or, where it does not fit, for the preconditioner. deadline: value of
-    time.monotonic() after which no new pass starts. seed: of the landmarks.
+    X: (n, d) dense, CSR or Prepared. Y: (n,) or (n, n_outputs) targets. lam: un-normalised, in (0, inf). tol: largest
+    gap divided by the objective, per output. max_iter: passes over K when K is not kept. max_memory_mb: for K (one
+    copy, in float32 with refinement where lam is large enough for it, else float64) or, where it does not fit, for the
+    preconditioner. deadline: value of time.monotonic() after which no new pass starts. seed: of the landmarks.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K besides the one that fills
-    it. `trace` says which path was taken and the gap after each pass. Raises UsageError for lam, DataError where X and Y
-    do not fit together or hold values that are not finite.
+    it. `trace` says which path was taken and the gap after each pass. Raises UsageError for lam, DataError where X and
+    Y do not fit together or hold values that are not finite.
     """
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"lam is {lam!r}, but kernel ridge takes a number in (0, inf)")
@@ -57,7 +57,8 @@ def solve_kernel_ridge(
     limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
     system = _System(name, X, params, Y.reshape(len(Y), -1), lam, max_iter, deadline)
     n_rows = len(Y)
-    # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and refinement converges in a few passes.
+    # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and refinement converges in a few
+    # passes.
     single_is_safe = lam > 10 * np.finfo(np.float32).eps * float(system.diagonal.sum())
     solve = path = None
     for dtype, allowed in ((np.float32, single_is_safe), (np.float64, True)):
@@ -121,7 +122,8 @@ def _cholesky(system: _System, dtype):
     step = max(64, min(_TILE, (1 << 22) // n_rows))
     for start in range(0, n_rows, step):
         stop = min(start + step, n_rows)
-        kernels.block(system.name, rows.take(slice(start, stop)), rows.take(slice(start, None)), system.params, out=K[start:stop, start:])
+        left, right = rows.take(slice(start, stop)), rows.take(slice(start, None))
+        kernels.block(system.name, left, right, system.params, out=K[start:stop, start:])
     K[np.diag_indices(n_rows)] += dtype(system.lam)
     factorise, substitute = (lapack.dpotrf, lapack.dpotrs) if dtype == np.float64 else (lapack.spotrf, lapack.spotrs)
     # Rows of the upper triangle are columns of the lower one in Fortran's order: no copy is made.
@@ -205,8 +207,8 @@ def _refine(system: _System, solve, tol: float, direct: bool):
 def _conjugate_gradients(system: _System, solve, R, target):
     """(K + lam I)^-1 R, one run of preconditioned CG per column on float32 kernel values, all columns in one pass.
 
-    Ends when each column's residual is below `target` or 1e-4 of where it started: float32 values carry no further, and the caller
-    starts again from a residual in float64.
+    Ends when each column's residual is below `target` or 1e-4 of where it started: float32 values carry no further, and
+    the caller starts again from a residual in float64.
     """
     lam = system.lam
     solution = np.zeros_like(R)

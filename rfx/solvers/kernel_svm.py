@@ -1,13 +1,16 @@
 """Exact kernel SVM, hinge or squared hinge, with or without bias, for any kernel: decomposition with large blocks.
 
-The objective is lam/2 ||f||_H^2 + sum_n L(y_n (f(x_n) + b)), un-normalised (Yen et al. 2014, eq. 1; b = 0 without bias). With C = 1/lam
-and signed dual variables beta_i = y_i alpha_i, f = sum_i beta_i k(x_i, .), the dual divided by lam is
+The objective is lam/2 ||f||_H^2 + sum_n L(y_n (f(x_n) + b)), un-normalised (Yen et al. 2014, eq. 1; b = 0 without
+bias). With C = 1/lam and signed dual variables beta_i = y_i alpha_i, f = sum_i beta_i k(x_i, .), the dual divided by
+lam is
 
-    max  sum_i y_i beta_i - 1/2 beta' (K + shift I) beta,   0 <= y_i beta_i <= C (hinge, shift 0), 0 <= y_i beta_i (squared hinge, shift 1/(2C)),
+    max  sum_i y_i beta_i - 1/2 beta' (K + shift I) beta
+    hinge: shift 0, 0 <= y_i beta_i <= C;  squared hinge: shift 1/(2C), 0 <= y_i beta_i;
 
-and sum_i beta_i = 0 with a bias. The duality gap is a sum over rows, none of them negative: for the hinge
-C xi_i - alpha_i (1 - y_i (f_i + b)), for the squared hinge C xi_i^2 + alpha_i^2 / (4C) - alpha_i (1 - y_i (f_i + b)), xi_i = max(0, 1 - y_i (f_i + b)).
-So each row's share of what is missing is known, and only rows with a share need to be active.
+and sum_i beta_i = 0 with a bias. The duality gap is a sum over rows, none of them negative: for the hinge C xi_i -
+alpha_i (1 - y_i (f_i + b)), for the squared hinge C xi_i^2 + alpha_i^2 / (4C) - alpha_i (1 - y_i (f_i + b)), xi_i =
+max(0, 1 - y_i (f_i + b)). So each row's share of what is missing is known, and only rows with a share need to be
+active.
 """
 
 import time
@@ -25,13 +28,14 @@ from rfx.solvers.kernel_cache import ColumnCache, add_columns
 _BLOCK = 1024
 _FIRST_ROWS = 4096
 _LEAST_COLUMNS = 64
-# A block is solved until its largest violation is this part of the largest of all rows, in at most so many steps a variable.
+# A block is solved until its largest violation is this part of the largest of all rows, in at most so many steps a
+# variable.
 _INNER_TOL, _INNER_STEPS = 0.1, 20
 
 
 @dataclass
 class KernelSolution(Solution):
-    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y alpha, zero off the support vectors."""
+    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y alpha (n,)."""
 
     intercept: float = 0.0
 
@@ -54,14 +58,15 @@ def solve_kernel_svm(
 ) -> KernelSolution:
     """Kernel SVM for the kernel `name` with `params` on the rows X.
 
-    X: (n, d) dense, CSR or Prepared. y: (n,) labels in {-1, +1}. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam. loss: 'hinge' or
-    'squared_hinge'. tol: duality gap divided by the objective. max_iter: blocks of variables. max_memory_mb: for cached kernel
-    columns. deadline: value of time.monotonic() after which no new block starts. alpha0: (n,) the coef of an earlier Solution.
-    seed: of the rows that come first.
+    X: (n, d) dense, CSR or Prepared. y: (n,) labels in {-1, +1}. lam: un-normalised, in (0, inf); LIBSVM's C is 1 /
+    lam. loss: 'hinge' or 'squared_hinge'. tol: duality gap divided by the objective. max_iter: blocks of variables.
+    max_memory_mb: for cached kernel columns. deadline: value of time.monotonic() after which no new block starts.
+    alpha0: (n,) the coef of an earlier Solution. seed: of the rows that come first.
 
-    Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. `trace` has one entry per
-    round: active rows, support vectors, objective, gap, columns, inner steps, seconds. Kernel values are float32, float64 when tol < 1e-5;
-    their sums, objective and gap always float64. Raises UsageError for lam, loss or tol, DataError for rows or labels that can't be used.
+    Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. `trace` has one
+    entry per round: active rows, support vectors, objective, gap, columns, inner steps, seconds. Kernel values are
+    float32, float64 when tol < 1e-5; their sums, objective and gap always float64. Raises UsageError for lam, loss or
+    tol, DataError for rows or labels that can't be used.
     """
     problem = _Problem(name, X, y, params, lam, loss, bias, tol, alpha0)
     limit = (default_memory_mb() if max_memory_mb is None else max_memory_mb) * 2**20
@@ -159,7 +164,7 @@ class _Problem:
         return 0.5 * float(beta @ f) + self.C * float((xi**2 if self.squared else xi).sum())
 
     def refresh(self, active) -> tuple[float, float]:
-        """Bring the decision values of the rows outside `active` up to date; returns gap and objective over all rows."""
+        """Bring the decision values outside `active` up to date; returns gap and objective over all rows."""
         outside = np.ones(len(self.y), dtype=bool)
         outside[active] = False
         changed = np.flatnonzero(self.beta != self.seen)
@@ -170,8 +175,8 @@ class _Problem:
         return float(self.shares().sum()), self.scale
 
     def violations(self, rows=slice(None), beta=None, f=None) -> tuple[np.ndarray, np.ndarray, float]:
-        """How much the gradient of each row calls for a rise and for a fall of its beta (one of them positive, or none), and the
-        bias about which: half way between the largest gradient upwards and the smallest downwards, zero without bias."""
+        """How much each row's gradient calls for a rise and for a fall of its beta (one positive, or none); and the bias
+        about which: half way between the largest gradient upwards and the smallest downwards, zero without bias."""
         beta, f = (self.beta, self.f) if beta is None else (beta, f)
         error = self.y[rows] - f - self.shift * beta
         can_rise, can_fall = beta < self.hi[rows], beta > self.lo[rows]
@@ -201,8 +206,8 @@ class _Problem:
 def best_bias(y, f, squared: bool) -> float:
     """The b that minimises sum_n L(y_n (f_n + b)).
 
-    Row n stops to count at b = y_n - f_n. For the hinge the slope is a count, so that b is an order statistic; for the squared hinge
-    the slope is increasing and piecewise linear, and is bisected.
+    Row n stops to count at b = y_n - f_n. For the hinge the slope is a count, so that b is an order statistic; for the
+    squared hinge the slope is increasing and piecewise linear, and is bisected.
     """
     bounds = y - f
     positive = y > 0
@@ -230,7 +235,8 @@ class _Run:
 
     def __init__(self, problem: _Problem, limit: float, max_iter: int, deadline: float | None, seed: int):
         self.problem, self.max_iter, self.deadline = problem, max_iter, deadline
-        # At least a small block of columns of all rows. Pages are taken as they are written to, and serve one active set after another.
+        # At least a small block of columns of all rows. Pages are taken as they are written to, and serve one active
+        # set after another.
         n_rows = len(problem.y)
         wanted = max(limit // problem.rows.dtype.itemsize, _LEAST_COLUMNS * n_rows)
         self.memory = np.empty(int(min(wanted, n_rows**2)), problem.rows.dtype)
@@ -299,7 +305,7 @@ class _Run:
 
 
 def _violators(up, down, size, pairs: bool, rng) -> np.ndarray:
-    """Indices of up to `size` variables that violate optimality; with a bias half of them upwards and half downwards."""
+    """Indices of up to `size` variables that violate optimality; with a bias, half of them each way."""
     if not pairs:
         return _sample(np.maximum(up, down), size, rng)
     first = _sample(up, max(1, size // 2), rng)
@@ -312,8 +318,8 @@ def _sample(values, count, rng) -> np.ndarray:
     positive = np.flatnonzero(values > 0)
     if len(positive) <= count:
         return positive
-    # The largest make sure that the worst is worked on; the others are a random sample of all that violate, because the worst by
-    # themselves are near one another: one of them moved, and the rest of the block has nothing left to do.
+    # The largest make sure that the worst is worked on; the others are a random sample of all that violate, because the
+    # worst by themselves are near one another: one of them moved, and the rest of the block has nothing left to do.
     top = max(1, count // 10)
     order = np.argpartition(values[positive], len(positive) - top - 1)
     first, rest = order[len(positive) - top :], order[: len(positive) - top]

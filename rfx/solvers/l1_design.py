@@ -14,7 +14,7 @@ from rfx.parallel import for_ranges
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
-CHUNK = 1024
+CHUNK = 2048
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 

@@ -8,6 +8,7 @@ METHODS = {
     "kernel": ("rfx.methods.kernel", "Kernel"),
     "rf": ("rfx.methods.rf", "RF"),
     "sparse-rf": ("rfx.methods.sparse_rf", "SparseRF"),
+    "rb": ("rfx.methods.rb", "RB"),
 }
 
 

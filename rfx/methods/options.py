@@ -97,7 +97,7 @@ OPTIONS = {
         ),
         Option(
             "gamma", float,
-            "Bandwidth of exp(-gamma ||x-y||^2) and exp(-gamma ||x-y||): a number; paper: 1/2 (Gaussian), 1 (Laplacian); "
+            "Bandwidth of exp(-gamma ||x-y||^2) and exp(-gamma ||x-y||), 1/sigma of Wu et al.: a number; paper: 1/2 (Gaussian), 1 (Laplacian); "
             "median: from median distances; tuned: median times 1/4, 1 or 4, by validation.",
             ("paper", "median", "tuned"), low=0, open_low=True,
         ),
@@ -108,6 +108,7 @@ OPTIONS = {
             ("offset", "pairs", "range"),
         ),
         Option("n_features", int, "Number D of random features.", low=1),
+        Option("n_grids", int, "Number R of random grids (rb, sparse-rb); a row is in one bin of each.", low=1),
         Option(
             "lam", float,
             "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2 or lam ||w||_1. sparse-rf also takes "

@@ -1,0 +1,177 @@
+"""L2 regularisation over random binning features: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) (Wu et al. 2016, eq. 8).
+
+The weights are w = Z'a with one a per row, so that everything is a vector over rows: there are far fewer rows than bins,
+and a product with Z Z' makes and uses the sums of a grid's bins while they are in cache. Z Z' has ones on its diagonal,
+so that for ridge a diagonal preconditioner would change nothing. The duality gap is that of u = -lam a, where Z'u = -lam w
+leaves Fenchel's sum L(f) + L*(u) - u f alone (for ridge, half the squared residual), or that of u = L'(f), where nothing but
+||lam w + Z'u||^2 / (2 lam) is left.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx.errors import UsageError
+from rfx.solvers.base import Solution
+from rfx.solvers.binned import BinnedFeatures
+from rfx.solvers.cg import check_problem, conjugate_gradients, late
+
+_RESTART = 500
+# Rows with curvature are copied out when they are a smaller share than this: it costs about one product with Z Z'.
+_COPIED = 0.7
+# Rows with a smaller share of the largest curvature count as flat.
+_FLAT = 1e-12
+_STEPS = 1000
+
+
+@dataclass
+class BinnedSolution(Solution):
+    """A Solution and its `dual` (N,) or (N, k): coef is Z'dual."""
+
+    dual: np.ndarray | None = None
+
+
+def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadline=None) -> BinnedSolution:
+    """lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 by conjugate gradients, all outputs in step.
+
+    The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, taken with W = Z'A: the inner
+    products of directions Z'P are P'(Z Z')P, and one product with Z Z' a step is enough.
+
+    Z: BinnedFeatures (N, D). Y: (N,) or (N, k). start: an A to start from, as of fewer grids over the same rows. tol:
+    relative duality gap of each output. n_iter counts conjugate gradient steps. Raises UsageError for a lam that is not
+    positive or targets that are not one for each row.
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    check_problem(Z, Y, lam)
+    A = np.zeros_like(Y) if start is None else np.array(start, dtype=np.float64)
+    n_iter, trace = 0, []
+    while True:
+        F = Z.kernel(A) if A.any() else np.zeros_like(Y)
+        R = Y - F - lam * A
+        P, KP, before = 0.0, 0.0, np.inf
+        first = n_iter
+        while True:
+            KR = Z.kernel(R)
+            squares = _dots(R, KR)
+            objectives = 0.5 * lam * _dots(A, F) + 0.5 * _dots(F - Y, F - Y)
+            gaps = np.minimum(np.maximum(squares, 0.0) / (2 * lam), 0.5 * _dots(R, R))
+            trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.max())})
+            solved, stopped = bool(np.all(gaps <= tol * objectives)), n_iter >= max_iter or late(deadline)
+            if solved or stopped or n_iter - first >= _RESTART:
+                break
+            beta = _ratio(squares, before)
+            P, KP, before = R + beta * P, KR + beta * KP, squares
+            image = KP + lam * P
+            step = _ratio(squares, _dots(KP, image))
+            A = A + step * P
+            F = F + step * KP
+            R = R - step * image
+            n_iter += 1
+        # what was updated at every step is computed anew before it is believed
+        if n_iter == first or stopped:
+            break
+    return BinnedSolution(Z.adjoint(A), float(objectives.sum()), float(gaps.max()), n_iter, solved, trace, A)
+
+
+def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, deadline=None) -> BinnedSolution:
+    """One output with squared hinge, logistic or squared loss, by Newton's method with conjugate gradients.
+
+    Z: BinnedFeatures (N, D). y: (N,) labels in {-1, +1}. start: (N,) dual to start from. tol: relative duality gap.
+    max_iter: Newton steps (n_iter counts them). With v = lam a + L'(Z w) and curvatures d, Newton's direction Z'q solves
+    lam q + d Z Z'q = -v; q = -v/lam + sqrt(d) t turns it into a positive definite system over the rows with d > 0 alone,
+    with lam + d on its diagonal, its preconditioner. Raises UsageError as `solve_binned_ridge`, and for a loss without
+    second derivative.
+    """
+    if not hasattr(loss, "second_derivative"):
+        raise UsageError(f"loss {loss.name!r} is not smooth; Newton's method needs squared, squared_hinge or logistic")
+    y = np.asarray(y, dtype=np.float64)
+    check_problem(Z, y, lam)
+    a = np.zeros(len(y)) if start is None else np.array(start, dtype=np.float64)
+    f = Z.kernel(a) if a.any() else np.zeros(len(y))
+    n_iter, steps, trace = 0, 0, []
+    while True:
+        v = lam * a + loss.derivative(f, y)
+        Kv = Z.kernel(v)
+        objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
+        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), _own_gap(Z, a, f, y, lam, loss))
+        trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "cg": steps})
+        converged = gap <= tol * objective
+        if converged or n_iter >= max_iter or late(deadline):
+            return BinnedSolution(Z.adjoint(a), objective, gap, n_iter, converged, trace, a)
+        q, steps = _direction(Z, v, Kv, loss.second_derivative(f, y), lam, min(0.1, np.sqrt(gap / objective)), deadline)
+        Kq = Z.kernel(q)
+        t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
+        a, f = a + t * q, f + t * Kq
+        n_iter += 1
+
+
+def _own_gap(Z, a, f, y, lam, loss):
+    """The gap of the dual point -lam a, made feasible."""
+    u = loss.clip_dual(-lam * a, y)
+    left = lam * a + u
+    fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
+    return max(0.0, fenchel) + (float(left @ Z.kernel(left)) / (2 * lam) if left.any() else 0.0)
+
+
+def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
+    """(q, conjugate gradient steps) with ||lam q + d Z Z'q + v|| <= accuracy ||v||."""
+    q = -v / lam
+    chosen = np.flatnonzero(curvature > _FLAT * max(curvature.max(), _FLAT))
+    if len(chosen) == 0:
+        return q, 0
+    part = Z
+    if len(chosen) < _COPIED * len(v):
+        part = BinnedFeatures(np.ascontiguousarray(Z.ids[:, chosen]), Z.starts, Z.scale)
+    roots = np.sqrt(curvature[chosen])
+    diagonal = lam + roots**2
+
+    def product(p):
+        if part is not Z:
+            return lam * p + roots * part.kernel(roots * p)
+        full = np.zeros(len(v))
+        full[chosen] = roots * p
+        return lam * p + roots * Z.kernel(full)[chosen]
+
+    # from q = 0 on the chosen rows: with q = -v/lam there, the residual would be larger by one over lam
+    start = v[chosen] / (lam * roots)
+    residual = roots * Kv[chosen] / lam - product(start)
+    bound = (accuracy * np.linalg.norm(v)) ** 2
+    t, _, steps = conjugate_gradients(
+        product, residual, lambda r: r / diagonal, lambda t, r: float(np.sum((roots * r) ** 2)) <= bound, _STEPS, deadline
+    )
+    q[chosen] = roots * t
+    return q, steps
+
+
+def line_minimum(loss, f, change, y, linear: float, quadratic: float) -> float:
+    """The t >= 0 where t linear + t^2 quadratic / 2 + sum L(f + t change, y) is least, a descent direction at t = 0.
+
+    Newton's method in a bracket, bisection where it leaves.
+    """
+
+    def slope(t):
+        return linear + t * quadratic + float(loss.derivative(f + t * change, y) @ change)
+
+    low, high, first = 0.0, 1.0, abs(slope(0.0))
+    while slope(high) < 0 and high < 2.0**30:
+        low, high = high, 2 * high
+    t = 1.0 if high == 1.0 else 0.5 * (low + high)
+    for _ in range(60):
+        value = slope(t)
+        if abs(value) <= 1e-6 * first or high - low <= 1e-12 * high:
+            break
+        low, high = (t, high) if value < 0 else (low, t)
+        curvature = quadratic + float(loss.second_derivative(f + t * change, y) @ change**2)
+        t = t - value / curvature if curvature > 0 else low
+        if not low < t < high:
+            t = 0.5 * (low + high)
+    return t
+
+
+def _dots(A, B):
+    return np.einsum("i...,i...->...", A, B)
+
+
+def _ratio(a, b):
+    """a / b, and 0 where b is not positive: an output that is solved, or where rounding has taken over."""
+    return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)

@@ -21,6 +21,7 @@ FAST = {
     "rf": {"gamma": 3.0, "n_features": 300, "lam": 0.1},
     "sparse-rf": {"gamma": 3.0, "n_features": 300, "lam": 0.3, "rounds": 3},
     "rb": {"gamma": 1.0, "n_grids": 200, "lam": 0.1},
+    "sparse-rb": {"gamma": 1.0, "n_grids": 200, "lam": 0.02},
 }
 
 

@@ -10,7 +10,10 @@ from rfx.features.binning import sample_grids
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.binned_l2 import line_minimum, solve_binned_l2, solve_binned_ridge
 from rfx.solvers.blocks import ArrayBlocks
+from rfx.solvers.l1 import solve_l1
 from rfx.solvers.l2 import l2_certificate, solve_l2
+from rfx.solvers.rb_l1 import _epoch, lambda_max, rb_l1_certificate, solve_rb_l1
+from rfx.solvers.rb_l1_prcd import solve_rb_prcd
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))
@@ -98,6 +101,98 @@ def test_solver_refusals():
         solve_binned_l2(Z, LABELS, 1.0, losses.Hinge)
 
 
+LOSSES = {"squared": (losses.Squared, VALUES), "squared_hinge": (losses.SquaredHinge, LABELS), "logistic": (losses.Logistic, LABELS)}
+
+
+def test_grid_update_is_sequential_coordinate_descent():
+    lam, w0 = 0.4, RNG.standard_normal(Z.shape[1]) * (RNG.random(Z.shape[1]) < 0.2)
+    g, curvature = RNG.standard_normal(Z.shape[1]), RNG.random(400)
+    diagonal = Z.squares(curvature)
+    w, delta = w0.copy(), np.zeros(400)
+    largest = int(np.diff(Z.starts).max())
+    for _ in range(3):
+        _epoch(Z.ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, np.empty((2, largest)), np.empty(largest))
+    v, image = w0.copy(), np.zeros(400)
+    for _ in range(3):
+        for j in range(Z.shape[1]):
+            column = DENSE[:, j]
+            h = column @ (curvature * column)
+            free = v[j] - (g[j] + column @ (curvature * image)) / h
+            step = np.sign(free) * max(0.0, abs(free) - lam / h) - v[j]
+            v[j] += step
+            image += step * column
+    np.testing.assert_allclose(w, v, atol=1e-12)
+    np.testing.assert_allclose(delta, image, atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.03, 0.005])
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_l1_agrees_with_the_dense_solver(name, share):
+    loss, y = LOSSES[name]
+    lam = share * lambda_max(Z, y, loss)
+    solution = solve_rb_l1(Z, y, lam, loss, tol=1e-6)
+    expected = solve_l1(ArrayBlocks(DENSE), y, lam, loss, tol=1e-7)
+    assert solution.converged and 0 <= solution.gap <= 1e-6 * solution.objective
+    assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
+    f = DENSE @ solution.coef
+    assert solution.objective == pytest.approx(lam * np.abs(solution.coef).sum() + loss.value(f, y).sum(), rel=1e-9)
+    objective, gap, g = rb_l1_certificate(Z, y, solution.coef, lam, loss)
+    assert (objective, gap) == (pytest.approx(solution.objective), pytest.approx(solution.gap, rel=1e-3))
+    np.testing.assert_allclose(g, DENSE.T @ loss.derivative(f, y), atol=1e-9)
+    again = solve_rb_l1(Z, y, lam, loss, tol=1e-6, coef0=solution.coef)
+    assert again.n_iter == 0
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_prcd_reaches_the_same_optimum(name):
+    loss, y = LOSSES[name]
+    lam = 0.1 * lambda_max(Z, y, loss)
+    expected = solve_rb_l1(Z, y, lam, loss, tol=1e-6)
+    for threads in (1, 2):
+        try:
+            env.set_threads(threads)
+            solution = solve_rb_prcd(Z, y, lam, loss, tol=1e-4, max_iter=5000)
+        finally:
+            env.set_threads(None)
+        assert solution.converged and solution.objective == pytest.approx(expected.objective, rel=2e-4)
+        assert all(after["objective"] <= before["objective"] * (1 + 1e-3) for before, after in zip(solution.trace, solution.trace[1:]))
+
+
+@pytest.mark.parametrize("solve", [solve_rb_l1, solve_rb_prcd])
+def test_l1_edges(solve):
+    zero = solve(Z, VALUES, 1.001 * lambda_max(Z, VALUES, losses.Squared), losses.Squared)
+    assert zero.converged and zero.n_iter == 0 and not zero.coef.any()
+    short = solve(Z, LABELS, 0.01, losses.SquaredHinge, tol=1e-12, max_iter=2)
+    assert not short.converged and short.n_iter == 2
+    with pytest.raises(UsageError, match="hinge"):
+        solve(Z, LABELS, 0.01, losses.Hinge)
+
+
+def test_l1_is_the_same_for_any_number_of_threads():
+    big = numbered(RNG.uniform(0, 1, (3000, 3)), 16)
+    y = np.where(RNG.random(3000) < 0.4, 1.0, -1.0)
+    results = []
+    try:
+        for threads in (1, 2):
+            env.set_threads(threads)
+            results.append(solve_rb_l1(big, y, 3.0, losses.SquaredHinge, max_iter=5).coef)
+    finally:
+        env.set_threads(None)
+    assert np.array_equal(*results)
+
+
+def test_sparse_rb_keeps_few_bins(tmp_path):
+    sparse = methods.create("sparse-rb", n_grids=100, lam=0.5).fit(X[:300], LABELS[:300])
+    assert sparse.score(X[300:], LABELS[300:])["score"] > 0.85 and sparse.info["loss"] == "squared_hinge"
+    assert sparse.info["model_size"] == len(sparse.coef) < 0.5 * sparse.info["n_features"]
+    assert np.all(sparse.coef != 0) and sparse.grids.n_grids == len(sparse.bins.starts) - 1 <= 100
+    prcd = methods.create("sparse-rb", n_grids=100, lam=0.5, solver="prcd", max_iter=5000).fit(X[:300], LABELS[:300])
+    assert prcd.info["objective"] == pytest.approx(sparse.info["objective"], rel=1e-3)
+    empty = methods.create("sparse-rb", lam=1e6).fit(X, VALUES)
+    empty.save(tmp_path / "m.npz")
+    assert empty.info["model_size"] == 0 and not methods.load(tmp_path / "m.npz").decision_function(X).any()
+
+
 def test_rb_approaches_the_exact_laplacian_kernel():
     kernel = methods.create("kernel", kernel="laplacian", gamma=1.5, lam=0.5, scaling="none").fit(X[:300], VALUES[:300])
     rb = methods.create("rb", gamma=1.5, lam=0.5, n_grids=4000, tol=1e-6, scaling="none").fit(X[:300], VALUES[:300])
@@ -132,5 +227,7 @@ def test_refusals():
         methods.create("rb", kernel="gaussian").fit(X, VALUES)
     with pytest.raises(UsageError, match="--lam is validation, which is for sparse-rf"):
         methods.create("rb", lam="validation").fit(X, VALUES)
+    with pytest.raises(UsageError, match="--solver is liblinear, which sparse-rb does not have"):
+        methods.create("sparse-rb", solver="liblinear").fit(X, VALUES)
     with pytest.raises(UsageError, match="--n-grids is 0"):
         methods.create("rb", n_grids=0)

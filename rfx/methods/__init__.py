@@ -9,6 +9,7 @@ METHODS = {
     "rf": ("rfx.methods.rf", "RF"),
     "sparse-rf": ("rfx.methods.sparse_rf", "SparseRF"),
     "rb": ("rfx.methods.rb", "RB"),
+    "sparse-rb": ("rfx.methods.sparse_rb", "SparseRB"),
 }
 
 

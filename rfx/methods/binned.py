@@ -13,12 +13,14 @@ from rfx.solvers.binned import BinnedFeatures
 class BinnedMethod(Method):
     """f(x) = the sum over grids of the weight of x's bin: self.grids (R), self.bins (those with a weight), self.coef (bins, k).
 
-    A bin that no training row is in has no weight.
+    A bin that no training row is in has no weight. default_loss: the loss where none is given, None for that of the task.
     """
+
+    default_loss: str | None = None
 
     def _choose_loss(self):
         # Wu et al. fit the labels +-1 by ridge regression, so that the squared loss is for classes, too
-        if self.params["loss"] in (None, "squared"):
+        if (self.params["loss"] or self.default_loss) == "squared":
             return losses.get_loss("squared")
         return super()._choose_loss()
 

@@ -122,7 +122,10 @@ OPTIONS = {
         Option("loss", str, "The loss; by default squared for regression, squared_hinge for classification.",
                ("squared", "squared_hinge", "logistic", "hinge")),
         Option("bias", bool, "A free bias b, as LIBSVM has it (classification); the paper's objective has none."),
-        Option("solver", str, "rfx's own solver, or a published one in a child process.", ("rfx", "liblinear", "libsvm")),
+        Option(
+            "solver", str, "rfx's own solver, or a published one in a child process; sparse-rb: prcd, randomised coordinate descent.",
+            ("rfx", "liblinear", "libsvm", "prcd"),
+        ),
         Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1),
         Option("tol", float, "Relative duality gap at which rfx's solvers stop; the `-e` of LIBLINEAR and LIBSVM.", low=0, open_low=True),
         Option("max_iter", int, "Most iterations of rfx's solvers.", low=1),

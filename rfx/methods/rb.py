@@ -14,6 +14,7 @@ class RB(BinnedMethod):
 
     name = "rb"
     summary = "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
+    default_loss = "squared"
     options = {
         "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "lam": 0.01, "loss": None, "tol": None, "max_iter": None,
     }

@@ -4,8 +4,13 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
+from rfx import parallel
 from rfx.errors import DataError, UsageError
+
+SMALL_INPUTS = 32
+_CHUNK_VALUES = 2**16
 
 MAPS: dict[str, type["FeatureMap"]] = {}
 
@@ -64,6 +69,29 @@ class FeatureMap:
             np.matmul(np.ascontiguousarray(X, dtype=self.dtype), matrix, out=out)
         return out
 
+    def _project_and(self, finish, X, matrix, out):
+        """out <- X @ matrix, then finish(part) on every part of its rows, by several threads.
+
+        With few inputs a loop of our own does a few rows at a time, which stay in cache; a matrix product by BLAS is
+        faster only from some thirty inputs on.
+        """
+        small = self.n_inputs <= SMALL_INPUTS and self.dtype == np.float32 and not sp.issparse(X)
+        if small:
+            rows = np.ascontiguousarray(X, dtype=np.float32)
+        else:
+            self._project(X, matrix, out)
+        step = max(1, _CHUNK_VALUES // self.n_features)
+
+        def part(start, stop):
+            for first in range(start, stop, step):
+                last = min(first + step, stop)
+                if small:
+                    _small_product(rows[first:last], matrix, out[first:last])
+                finish(out[first:last])
+
+        parallel.for_ranges(part, len(out), smallest=16)
+        return out
+
     def header(self) -> dict:
         """The JSON part of a model file; `arrays` is the rest."""
         params = {key: np.asarray(value).tolist() for key, value in self.params.items()}
@@ -97,3 +125,22 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
 
 def _typed(values, dtype):
     return np.ascontiguousarray(values, dtype=dtype if values.dtype.kind == "f" else values.dtype)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _small_product(X, matrix, Z):
+    """Z <- X @ matrix in float32, four inputs at a time."""
+    inputs = X.shape[1]
+    fours = inputs - inputs % 4
+    for i in range(Z.shape[0]):
+        z = Z[i]
+        z[:] = 0.0
+        for k in range(0, fours, 4):
+            x0, x1, x2, x3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
+            w0, w1, w2, w3 = matrix[k], matrix[k + 1], matrix[k + 2], matrix[k + 3]
+            for j in range(len(z)):
+                z[j] += x0 * w0[j] + x1 * w1[j] + x2 * w2[j] + x3 * w3[j]
+        for k in range(fours, inputs):
+            x0, w0 = X[i, k], matrix[k]
+            for j in range(len(z)):
+                z[j] += x0 * w0[j]

@@ -7,17 +7,12 @@ subtraction and the cosine one short polynomial.
 import math
 
 import numpy as np
-import scipy.sparse as sp
 from numba import njit
 
-from rfx import parallel
 from rfx.features.base import FeatureMap
 from rfx.features.random import cauchys, normals, uniforms
 
 FREQUENCY, PHASE, SHARED = 0, 1, 2
-# With more inputs than this a matrix product by BLAS is faster than the loop that does all at once.
-FUSED_INPUTS = 32
-_CHUNK = 1024
 
 
 class FourierMap(FeatureMap):
@@ -51,22 +46,9 @@ class FourierMap(FeatureMap):
 
     def transform(self, X, out=None):
         out = self._check(X, out)
-        frequencies, phases = self.arrays["frequencies"], self.arrays["phases"]
-        if self.dtype == np.float32 and self.n_inputs <= FUSED_INPUTS and not sp.issparse(X):
-            rows = np.ascontiguousarray(X, dtype=np.float32)
-
-            def part(start, stop):
-                _fused(rows[start:stop], frequencies, phases, out[start:stop])
-
-        else:
-            self._project(X, frequencies, out)
-            cosine = _cosine_short if self.dtype == np.float32 else _cosine_full
-
-            def part(start, stop):
-                cosine(out[start:stop], phases)
-
-        parallel.for_ranges(part, len(out), smallest=16)
-        return out
+        phases = self.arrays["phases"]
+        cosine = _cosine_short if self.dtype == np.float32 else _cosine_full
+        return self._project_and(lambda Z: cosine(Z, phases), X, self.arrays["frequencies"], out)
 
 
 def _polynomial(degree=7):
@@ -90,32 +72,6 @@ def _cosine_short(Z, phases):
             t -= np.rint(t)
             u = t * t
             Z[i, j] = _C0 + u * (_C1 + u * (_C2 + u * (_C3 + u * (_C4 + u * (_C5 + u * (_C6 + u * _C7))))))
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _fused(X, frequencies, phases, Z):
-    """Z <- sqrt2 cos(2 pi (X @ frequencies + phases)) in float32, a piece of a row at a time, which stays in cache."""
-    inputs = X.shape[1]
-    fours = inputs - inputs % 4
-    for first in range(0, Z.shape[1], _CHUNK):
-        last = min(first + _CHUNK, Z.shape[1])
-        for i in range(Z.shape[0]):
-            z = Z[i, first:last]
-            z[:] = phases[first:last]
-            for k in range(0, fours, 4):
-                x0, x1, x2, x3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-                w0, w1 = frequencies[k, first:last], frequencies[k + 1, first:last]
-                w2, w3 = frequencies[k + 2, first:last], frequencies[k + 3, first:last]
-                for j in range(last - first):
-                    z[j] += x0 * w0[j] + x1 * w1[j] + x2 * w2[j] + x3 * w3[j]
-            for k in range(fours, inputs):
-                x0, w0 = X[i, k], frequencies[k, first:last]
-                for j in range(last - first):
-                    z[j] += x0 * w0[j]
-            for j in range(last - first):
-                t = z[j] - np.rint(z[j])
-                u = t * t
-                z[j] = _C0 + u * (_C1 + u * (_C2 + u * (_C3 + u * (_C4 + u * (_C5 + u * (_C6 + u * _C7))))))
 
 
 @njit(cache=True, nogil=True)

@@ -55,10 +55,8 @@ class PerceptronMap(FeatureMap):
 
     def transform(self, X, out=None):
         out = self._check(X, out)
-        self._project(X, self.arrays["directions"], out)
         thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
-        parallel.for_ranges(lambda start, stop: _signs(out[start:stop], thresholds, scales), len(out), smallest=64)
-        return out
+        return self._project_and(lambda Z: _signs(Z, thresholds, scales), X, self.arrays["directions"], out)
 
 
 class StumpMap(FeatureMap):

@@ -6,7 +6,7 @@ from rfx.errors import UsageError
 from rfx.features import FeatureMap, sample
 from rfx.methods import gamma
 from rfx.methods.base import Method
-from rfx.solvers.blocks import MapBlocks, block_rows
+from rfx.solvers.blocks import MapBlocks, apply
 
 PREDICTION_BYTES = 4 * 2**20
 
@@ -52,11 +52,9 @@ class LinearMethod(Method):
 
 def linear_decision(feature_map, coef, X) -> np.ndarray:
     """(n, k) float64 values of coef' phi(x) for the rows of X, by blocks that stay in cache."""
-    result = np.zeros((X.shape[0], coef.shape[1]))
     if not feature_map.n_features:
-        return result
-    weights = np.ascontiguousarray(coef, dtype=feature_map.dtype)
-    rows = block_rows(feature_map.n_features, feature_map.dtype.itemsize, PREDICTION_BYTES)
-    for part, Z in MapBlocks(feature_map, X, rows=rows):
-        result[part] = Z @ weights
-    return result
+        return np.zeros((X.shape[0], coef.shape[1]))
+    blocks = MapBlocks(feature_map, X, rows=max(32, PREDICTION_BYTES // (feature_map.n_features * feature_map.dtype.itemsize)))
+    if coef.shape[1] == 1:
+        return apply(blocks, coef[:, 0])[:, None]
+    return apply(blocks, coef)

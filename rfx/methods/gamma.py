@@ -14,7 +14,7 @@ ROWS, FEATURES = 2000, 512
 def resolve(kernel: str, gamma, X, Y, lam, seed: int) -> dict:
     """The kernel's parameters; gamma `tuned` is decided here, all else by rfx.kernels.parameters.
 
-    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lam: the ridge parameter for all n rows, scaled to the sample.
+    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lam: the ridge parameter, for the sample as for all n rows.
     """
     if kernels.get_kernel(kernel).paper_gamma is None and isinstance(gamma, str):
         # the words mean "whatever this kernel needs"; only a number is refused
@@ -27,7 +27,7 @@ def resolve(kernel: str, gamma, X, Y, lam, seed: int) -> dict:
     if size == 0:
         return {"gamma": base}
     train, test = np.sort(order[:size]), np.sort(order[size : 2 * size])
-    error = {base * factor: _error(kernel, base * factor, X, Y, train, test, lam * size / X.shape[0], seed) for factor in FACTORS}
+    error = {base * factor: _error(kernel, base * factor, X, Y, train, test, lam, seed) for factor in FACTORS}
     return {"gamma": min(error, key=error.get)}
 
 

@@ -2,8 +2,9 @@
 
 The bins of a grid share no rows, so that coordinate descent over them separates: the exact update of a whole grid is one
 sum over rows by bin, a soft threshold per bin and one look-up per row. A Newton step replaces the loss by its quadratic
-model, whose coordinate descent needs no line search, runs over the rows with curvature only, and is extrapolated
-(Anderson acceleration, Bertrand and Massias 2021). The certificate is the duality gap of u = s L'(Z w) with the largest
+model, whose coordinate descent needs no line search and runs over the rows with curvature only. Where it crawls it is
+extrapolated (Anderson acceleration, Bertrand and Massias 2021) or, as soon as few enough bins have a weight, the quadratic
+of these is approached by Newton steps with its Hessian: how often two bins meet in a row. The certificate is the duality gap of u = s L'(Z w) with the largest
 s <= 1 that makes ||Z'u||_inf <= lam.
 """
 
@@ -14,10 +15,16 @@ from rfx.errors import UsageError
 from rfx.solvers.base import Solution
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.cg import check_problem, late
+from rfx.solvers.l1_quadratic import newton_faces
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
 _MEMORY = 5
 _EPOCHS = 200
+# Epochs before the Hessian is made and between two of them, the most of them in one Newton step, the most bins.
+_PATIENCE, _BETWEEN, _SOLVED, _LARGEST = 12, 3, 4, 4000
+# Most epochs once the Hessian was used: what is left is better done after the next Newton step.
+_AFTER = 10
+_NEAR = 0.9
 # Rows with curvature are copied out when they are a smaller share than this.
 _COPIED = 0.8
 
@@ -42,8 +49,10 @@ def solve_rb_l1(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, deadline
         converged = gap <= tol * objective
         if converged or n_iter >= max_iter or late(deadline):
             return Solution(w, objective, gap, n_iter, converged, trace)
-        accuracy = min(0.1, 0.3 * np.sqrt(gap / objective))
-        target, used = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, deadline)
+        accuracy = float(np.clip(0.3 * np.sqrt(gap / objective), 0.01, 0.1))
+        # far from the optimum the bins with a weight change too much for their Hessian to be worth it
+        patience = _PATIENCE if gap < _NEAR * objective else _EPOCHS
+        target, used = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, patience, deadline)
         epochs += used
         w, f = _search(Z, y, w, f, target, lam, loss, objective)
         n_iter += 1
@@ -64,7 +73,7 @@ def lambda_max(Z, y, loss) -> float:
     return float(np.abs(Z.adjoint(loss.derivative(np.zeros(len(y)), np.asarray(y, dtype=np.float64)))).max(initial=0.0))
 
 
-def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
+def _minimise_model(Z, w0, g, curvature, lam, accuracy, patience, deadline):
     """(w, epochs): g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
@@ -72,11 +81,12 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
     ids, chosen = Z.ids, np.flatnonzero(curvature)
     if len(chosen) < _COPIED * len(curvature):
         ids, curvature = np.ascontiguousarray(ids[:, chosen]), curvature[chosen]
-    diagonal = BinnedFeatures(ids, Z.starts, Z.scale).squares(curvature)
+    part = BinnedFeatures(ids, Z.starts, Z.scale)
+    diagonal = part.squares(curvature)
     largest = int(np.diff(Z.starts).max())
     sums, steps = np.empty((2, largest)), np.empty(largest)
     w, delta = w0.copy(), np.zeros(len(curvature))
-    points, first, limit = [], 0.0, 0.0
+    points, first, due, solved = [], 0.0, patience, 0
 
     def value(w, delta):
         return float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
@@ -84,8 +94,13 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
     for epoch in range(1, _EPOCHS + 1):
         moved = _epoch(ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, sums, steps)
         first = first or moved
-        if moved <= accuracy**2 * first or late(deadline):
+        if moved <= accuracy**2 * first or late(deadline) or (solved == _SOLVED and epoch >= due + _AFTER):
             break
+        if epoch >= due and solved < _SOLVED and np.count_nonzero(w) <= _LARGEST:
+            _solve_support(part, w, g + part.adjoint(curvature * delta), curvature, lam)
+            delta = part.apply(w - w0)
+            points, due, solved = [], epoch + _BETWEEN, solved + 1
+            continue
         points.append((w.copy(), delta.copy()))
         if len(points) > _MEMORY:
             better = _extrapolate(points)
@@ -93,6 +108,19 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
                 w, delta = better
             points = []
     return w, epoch
+
+
+def _solve_support(Z, w, gradient, curvature, lam):
+    """Newton steps for the bins with a weight, in place; gradient (D,): that of the model's smooth part at w."""
+    support = np.flatnonzero(w)
+    place = np.full(Z.shape[1], -1, np.int32)
+    place[support] = np.arange(len(support))
+    hessian = np.zeros((len(support), len(support)))
+    _meetings(Z.ids, Z.starts, place, Z.scale**2 * curvature, hessian)
+    hessian += np.tril(hessian, -1).T
+    x, q = w[support], gradient[support]
+    newton_faces(hessian, q, x, lam, attempts=2)
+    w[support] = x
 
 
 def _extrapolate(points):
@@ -165,3 +193,28 @@ def _epoch(ids, starts, w, g, diagonal, curvature, delta, lam, scale, sums, step
                 after[following[i]] += curvature[i] * delta[i]
         now, after = after, now
     return moved
+
+
+@njit(cache=True, nogil=True)
+def _meetings(ids, starts, place, weights, hessian):
+    """hessian[a, b] <- hessian[a, b] + the weights of the rows in both bins, b <= a; place (D,): a bin's index, -1 for none."""
+    rows = 256
+    found = np.empty((rows, len(ids)), np.int32)
+    counts = np.empty(rows, np.int64)
+    for start in range(0, ids.shape[1], rows):
+        size = min(rows, ids.shape[1] - start)
+        counts[:] = 0
+        for r in range(len(ids)):
+            own = place[starts[r] :]
+            for i in range(size):
+                index = own[ids[r, start + i]]
+                if index >= 0:
+                    found[i, counts[i]] = index
+                    counts[i] += 1
+        for i in range(size):
+            weight = weights[start + i]
+            # grids come in order, and with them the indices
+            for s in range(counts[i]):
+                row = hessian[found[i, s]]
+                for t in range(s + 1):
+                    row[found[i, t]] += weight

@@ -161,6 +161,12 @@ def test_refusals():
         methods.create("rf", rounds=3)
     with pytest.raises(UsageError, match="--lam is -1; it must be a number above 0"):
         methods.create("rf", lam=-1)
+    with pytest.raises(UsageError, match="--lam is 'validation', which method rf does not take; it takes a number"):
+        methods.create("rf", lam="validation")
+    with pytest.raises(UsageError, match="--solver is 'libsvm', which method sparse-rf does not take; it takes rfx or liblinear"):
+        methods.create("sparse-rf", solver="libsvm")
+    with pytest.raises(UsageError, match="--solver is 'liblinear', which method kernel does not take; it takes rfx or libsvm"):
+        methods.create("kernel", solver="liblinear")
     with pytest.raises(UsageError, match="--loss is squared, but the task is binary"):
         fitted("rf", "binary", loss="squared")
     with pytest.raises(UsageError, match="--bias is for classification"):

@@ -223,11 +223,11 @@ def test_rb_reads_sparse_rows():
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="--kernel is gaussian, of which there are no random binning features"):
-        methods.create("rb", kernel="gaussian").fit(X, VALUES)
-    with pytest.raises(UsageError, match="--lam is validation, which is for sparse-rf"):
-        methods.create("rb", lam="validation").fit(X, VALUES)
-    with pytest.raises(UsageError, match="--solver is liblinear, which sparse-rb does not have"):
-        methods.create("sparse-rb", solver="liblinear").fit(X, VALUES)
+    with pytest.raises(UsageError, match="--kernel is 'gaussian', which method rb does not take; it takes laplacian"):
+        methods.create("rb", kernel="gaussian")
+    with pytest.raises(UsageError, match="--lam is 'validation', which method rb does not take; it takes a number"):
+        methods.create("rb", lam="validation")
+    with pytest.raises(UsageError, match="--solver is 'liblinear', which method sparse-rb does not take; it takes rfx or prcd"):
+        methods.create("sparse-rb", solver="liblinear")
     with pytest.raises(UsageError, match="--n-grids is 0"):
         methods.create("rb", n_grids=0)

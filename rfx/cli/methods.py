@@ -1,5 +1,6 @@
 """`rfx methods`: what can be trained, with which options."""
 
+import dataclasses
 import json
 
 import click
@@ -26,5 +27,7 @@ def command(names, as_json):
         for name, default in (method.options | COMMON).items():
             option = OPTIONS[name]
             shown = "" if default is None else f", default {default}"
+            if name in method.words:
+                option = dataclasses.replace(option, words=method.words[name])
             click.echo(f"  {option.flag:<18} {option.expects()}{shown}")
         click.echo()

@@ -26,6 +26,8 @@ class Method:
     name = ""
     summary = ""
     options: dict = {}
+    # the words that an option takes here, where they are fewer than in the table of options
+    words: dict[str, tuple[str, ...]] = {"lam": (), "solver": ("rfx",)}
 
     def __init__(self, **given):
         known = COMMON | self.options
@@ -35,6 +37,11 @@ class Method:
                 flag = OPTIONS[option].flag if option in OPTIONS else option
                 raise UsageError(f"method {self.name} has no option {flag}; it has {have}")
         given = {name: OPTIONS[name].convert(value) for name, value in given.items() if value is not None}
+        for option, allowed in self.words.items():
+            value = given.get(option)
+            if isinstance(value, str) and value not in allowed:
+                expected = " or ".join(allowed) if OPTIONS[option].kind is str else " or ".join(("a number", *allowed))
+                raise UsageError(f"{OPTIONS[option].flag} is {value!r}, which method {self.name} does not take; it takes {expected}")
         self.params = known | given
         self.info: dict = {}
 

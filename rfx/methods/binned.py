@@ -3,7 +3,6 @@
 import numpy as np
 
 from rfx import losses
-from rfx.errors import UsageError
 from rfx.features.binning import BinningMap, Bins, sample_grids
 from rfx.methods import gamma
 from rfx.methods.base import Method
@@ -27,10 +26,6 @@ class BinnedMethod(Method):
     def _number(self, X, Y) -> tuple[BinningMap, Bins, BinnedFeatures]:
         """The grids, the bins that the rows of X are in, and the features; self.n_bins is D."""
         p = self.params
-        if p["kernel"] != "laplacian":
-            raise UsageError(f"--kernel is {p['kernel']}, of which there are no random binning features; choose laplacian")
-        if isinstance(p["lam"], str):
-            raise UsageError(f"--lam is {p['lam']}, which is for sparse-rf; method {self.name} needs a number")
         self.lam = p["lam"]
         bandwidth = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])["gamma"]
         grids = sample_grids(p["kernel"], X.shape[1], p["n_grids"], p["seed"], gamma=bandwidth)

@@ -20,6 +20,7 @@ class Kernel(Method):
         "kernel": "gaussian", "gamma": "paper", "lam": 1.0, "loss": None, "bias": None, "solver": "rfx", "tol": None,
         "max_iter": None, "dtype": "float64", "max_memory": None,
     }
+    words = {"lam": (), "solver": ("rfx", "libsvm")}
 
     def _fit(self, X, Y):
         p = self.params
@@ -49,8 +50,6 @@ class Kernel(Method):
     def _svm(self, X, Y):
         p = self.params
         bias = True if p["bias"] is None else p["bias"]
-        if p["solver"] == "liblinear":
-            raise UsageError("--solver is liblinear, which has no kernels; choose rfx or libsvm")
         if p["solver"] == "libsvm" and not bias:
             raise UsageError("--solver libsvm always has a bias; set --bias true or choose --solver rfx")
         intercepts = []

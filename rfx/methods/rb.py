@@ -18,6 +18,7 @@ class RB(BinnedMethod):
     options = {
         "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "lam": 0.01, "loss": None, "tol": None, "max_iter": None,
     }
+    words = {"lam": (), "kernel": ("laplacian",)}
 
     def _fit(self, X, Y):
         grids, bins, Z = self._timed(self._number, X, Y)

@@ -20,6 +20,7 @@ class RF(LinearMethod):
         "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": 1.0, "loss": None,
         "solver": "rfx", "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
+    words = {"lam": (), "solver": ("rfx", "liblinear")}
 
     def _fit(self, X, Y):
         p = self.params

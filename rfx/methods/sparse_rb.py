@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from rfx.errors import UsageError
 from rfx.methods.binned import BinnedMethod
 from rfx.solvers.rb_l1 import solve_rb_l1
 from rfx.solvers.rb_l1_prcd import solve_rb_prcd
@@ -20,11 +19,10 @@ class SparseRB(BinnedMethod):
         "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "lam": 1.0, "loss": None, "solver": "rfx", "tol": None,
         "max_iter": None,
     }
+    words = {"lam": (), "kernel": ("laplacian",), "solver": ("rfx", "prcd")}
 
     def _fit(self, X, Y):
         p = self.params
-        if p["solver"] not in ("rfx", "prcd"):
-            raise UsageError(f"--solver is {p['solver']}, which sparse-rb does not have; choose rfx or prcd")
         grids, bins, Z = self._timed(self._number, X, Y)
 
         def solve(y):

@@ -33,11 +33,10 @@ class SparseRF(LinearMethod):
         "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": "validation", "lam_path": None, "loss": None,
         "solver": "rfx", "rounds": 10, "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
+    words = {"lam": ("validation", "match-rf"), "solver": ("rfx", "liblinear")}
 
     def _fit(self, X, Y):
         p = self.params
-        if p["solver"] == "libsvm":
-            raise UsageError("--solver is libsvm, which has no L1 regularisation; choose rfx or liblinear")
         feature_map = self._timed(self._sample, X, Y, 1.0)
         if p["lam_path"]:
             return self._fit_path(feature_map, X, Y)

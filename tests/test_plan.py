@@ -123,6 +123,17 @@ def test_refusals_name_the_file_and_the_key(write, text, message):
     assert str(refusal.value).startswith(str(path)) and "\n" not in str(refusal.value).strip()
 
 
+def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypatch):
+    path = write(RUN.replace('"rf"', '"rf"\nthreads = [1, 2, 4]\nfixed_threads = [true, false]'))
+    monkeypatch.setattr(plan.env, "threads", lambda: 2)
+    runs = plan.load(path).runs
+    assert [run["threads"] for run in runs if run["fixed_threads"]] == [1, 2]
+    assert len([run for run in runs if not run["fixed_threads"]]) == 1, "threads alone don't make another run"
+    assert {plan.describe(run) for run in runs} == {"cpu rf 1 threads", "cpu rf 2 threads", "cpu rf"}
+    monkeypatch.setattr(plan.env, "threads", lambda: 16)
+    assert len({results.key(run) for run in plan.load(path).runs}) == 4
+
+
 def test_no_such_plan_and_no_small_form(write, tmp_path):
     with pytest.raises(UsageError, match="neither a plan .*yen2014-table1.* nor a TOML file"):
         plan.load(tmp_path / "none.toml")

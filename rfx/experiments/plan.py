@@ -16,8 +16,9 @@
     [quick]                         # the small form: what is kept of the above, then its own set and skip
     keep = {dataset = "cpu"}
 
-A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, and the dict
-options, which holds what the method is given.
+A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
+the training rows too), fixed_threads (threads are what the run is about: they tell it from other runs, and runs with more
+threads than there are cores are left out), and the dict options, which holds what the method is given.
 """
 
 import itertools
@@ -26,15 +27,19 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+from rfx import env
 from rfx.errors import UsageError
 from rfx.experiments import results
 from rfx.methods import METHODS
 from rfx.methods.options import OPTIONS
 
-FIELDS = ("dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based")
+FIELDS = (
+    "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads",
+)  # fmt: skip
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
 _QUICK = ("keep", "set", "skip")
-_TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool}
+_SHORT = (("n_features", "D"), ("n_grids", "R"), ("gamma", "gamma"), ("lam", "lam"))
+_TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool}
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ def describe(run: dict) -> str:
     """One short line that tells the run from its neighbours, for progress and --dry-run."""
     options = run["options"]
     words = [run["dataset"], run["method"], options.get("kernel"), run.get("label")]
-    words += [f"{short}={options[name]}" for name, short in (("n_features", "D"), ("lam", "lam")) if name in options]
+    words += [f"{short}={options[name]}" for name, short in _SHORT if name in options]
+    words += [f"{run['threads']} threads"] if run.get("fixed_threads") else []
     return " ".join(str(word) for word in words if word)
 
 
@@ -165,6 +171,7 @@ class _Reader:
             if small is None:
                 self.fail("there is no [quick], so it has no small form")
             runs = small
+        runs = [run for run in runs if not run.get("fixed_threads") or run.get("threads", 1) <= env.threads()]
         unique = {results.key(run): run for run in reversed(runs)}
         runs = list(reversed(unique.values()))
         self.check_runs(runs)

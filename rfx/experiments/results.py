@@ -35,10 +35,11 @@ _NOT_IN_KEY = frozenset(("threads", "model", "timeout"))
 def key(spec: dict) -> str:
     """Hash of everything that determines the run that `spec` describes: 16 hexadecimal digits.
 
-    `threads`, `timeout` and output paths don't count; a missing entry equals None, 1 equals 1.0. A data set given as a
-    file counts by its content too, so that an edited file is another run.
+    `threads` (unless they are fixed_threads), `timeout` and output paths don't count; a missing entry equals None, 1 equals
+    1.0. A data set given as a file counts by its content too, so that an edited file is another run.
     """
-    known = _canonical({name: value for name, value in spec.items() if name not in _NOT_IN_KEY})
+    left_out = _NOT_IN_KEY - {"threads"} if spec.get("fixed_threads") else _NOT_IN_KEY
+    known = _canonical({name: value for name, value in spec.items() if name not in left_out})
     if "options" in known:
         known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
     known["files"] = {name: digest for name in ("dataset", "test") if (digest := _digest(spec.get(name)))}

@@ -17,7 +17,7 @@ IN_COLUMNS = frozenset(results.COLUMNS)
 def train(spec: dict):
     """Train the method of a spec on the training rows of its data: (method, data.Split).
 
-    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based.
+    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score.
     """
     split = load(spec)
     options = {"task": split.task} | {key: value for key, value in spec["options"].items() if value is not None}
@@ -26,7 +26,7 @@ def train(spec: dict):
     method.info |= {
         "dataset": split.name, "split": split.split, "seed": method.params["seed"], "threads": env.threads(),
         "dtype": str(method.params.get("dtype", "float64")), "peak_rss_mb": env.peak_rss_mb(), "label": spec.get("label"),
-        "key": results.key(spec),
+        "key": results.key(spec), "n_classes": 0 if method.classes is None else len(method.classes),
     }
     return method, split
 
@@ -40,9 +40,17 @@ def load(spec: dict):
 
 
 def execute(spec: dict, model: Path | None = None) -> dict:
-    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row."""
+    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row.
+
+    With train_score in the spec, params has the score on the training rows too: train_score, and train_relative_error for
+    regression. It is taken last, so that it is in neither the seconds nor the memory of the row.
+    """
     method, split = train(spec)
-    return finish(method, split, model)
+    row = finish(method, split, model)
+    if spec.get("train_score"):
+        found = evaluate(method, split.X_train, split.y_train)
+        row["params"] |= {f"train_{name}": found[name] for name in ("score", "relative_error") if name in found}
+    return row
 
 
 def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
@@ -68,12 +76,20 @@ def finish(method, split, model: Path | None) -> dict:
 
 
 def evaluate(method, X, y) -> dict:
-    """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y (n,)."""
+    """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y (n,).
+
+    For regression also relative_error, ||f - y|| / ||y|| in the target's own units as Wu et al. (2016) have it, where ||y|| > 0.
+    """
     if X.shape[0] == 0:
         raise DataError("there are no rows to evaluate on")
+    y = np.asarray(y, dtype=np.float64)
     start = time.perf_counter()
-    score = method.score(X, np.asarray(y, dtype=np.float64))
-    return score | {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
+    score = method.score(X, y)
+    score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
+    size = float(np.linalg.norm(y))
+    if score["metric"] == "rmse" and size:
+        score["relative_error"] = score["score"] * method.target_scaler.scale * len(y) ** 0.5 / size
+    return score
 
 
 def row(method, model_bytes: int, evaluation: dict) -> dict:
@@ -81,8 +97,9 @@ def row(method, model_bytes: int, evaluation: dict) -> dict:
     info = method.info
     params = {name: value for name, value in method.params.items() if value is not None and name not in IN_COLUMNS}
     params |= {name: value for name, value in info.items() if name not in IN_COLUMNS and value is not None}
-    columns = {name: value for name, value in info.items() if name in IN_COLUMNS}
-    return columns | evaluation | {
+    params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
+    columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}
+    return columns | {
         "status": "ok", "model_bytes": model_bytes, "params": params, "peak_rss_mb": max(env.peak_rss_mb(), info["peak_rss_mb"]),
         **env.describe(),
     }

@@ -1,0 +1,42 @@
+"""One experiment in this process: what its row holds, beside what the methods' own tests check."""
+
+import numpy as np
+import pytest
+
+from rfx.experiments import results, single
+from rfx.experiments.single import evaluate
+
+
+def spec(dataset, **more):
+    return {"dataset": dataset, "method": "rb", "seed": 0, "options": {"n_grids": 16, "gamma": 1.0}} | more
+
+
+@pytest.mark.parametrize("scaling", ["none", "minmax01"])
+def test_relative_error_is_in_the_target_s_own_units(scaling):
+    run = spec("diabetes-sklearn")
+    run["options"] |= {"target_scaling": scaling, "lam": 1.0}
+    row = single.execute(run)
+    method, split = single.train(run)
+    expected = np.linalg.norm(method.predict(split.X_test) - split.y_test) / np.linalg.norm(split.y_test)
+    assert row["metric"] == "rmse" and row["params"]["relative_error"] == pytest.approx(expected, rel=1e-12)
+    assert evaluate(method, split.X_test, np.zeros(len(split.y_test))).get("relative_error") is None
+
+
+def test_training_rows_are_scored_on_request_only():
+    plain, both = single.execute(spec("diabetes-sklearn")), single.execute(spec("diabetes-sklearn", train_score=True))
+    assert not any(name.startswith("train_") for name in plain["params"])
+    assert (plain["score"], plain["objective"]) == (both["score"], both["objective"]) and plain["key"] != both["key"]
+    method, split = single.train(spec("diabetes-sklearn"))
+    error = method.predict(split.X_train) - split.y_train
+    assert both["params"]["train_score"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
+    relative = np.linalg.norm(error) / np.linalg.norm(split.y_train)
+    assert both["params"]["train_relative_error"] == pytest.approx(relative, rel=1e-12)
+    assert both["params"]["train_relative_error"] < both["params"]["relative_error"]
+
+
+def test_a_row_of_classes_has_their_number_and_fits_the_results_file(tmp_path):
+    row = single.execute(spec("digits", train_score=True))
+    assert row["params"]["n_classes"] == 10 and 0.5 < row["score"] <= row["params"]["train_score"] <= 1
+    assert "relative_error" not in row["params"]
+    results.append(tmp_path / "r.csv", row)
+    assert results.read(tmp_path / "r.csv")[0]["params"]["train_score"] == row["params"]["train_score"]

@@ -30,6 +30,7 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
             continue
         candidates = np.concatenate([active, np.arange(first, stop)])
         coef0 = np.concatenate([weights, np.zeros(stop - first)])
+        blocks = None  # the last round's features are gone before this round's are made
         blocks = feature_blocks(feature_map.select(candidates), X, 1.0, max_memory_mb)
         solution = solve(blocks, y, lam, loss, coef0, stop == n_features)
         kept = np.flatnonzero(solution.coef)

@@ -9,11 +9,13 @@ RESULTS := results
 JOBS ?= 1
 
 .DEFAULT_GOAL := help
+WU2016 := table1 fig3 fig4
 .PHONY: help install demo test benchmark clean \
-    reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick
+    reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick \
+    $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick)
 
 help: ## List the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-26s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-29s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## Make the virtual environment .venv and install rfx in it
 
@@ -59,6 +61,34 @@ reproduce-table2: $(STAMP) ## Yen et al. 2014, Table 2 (classification)
 
 reproduce-table2-quick: $(STAMP) ## The same with fewer features and rows, within 5 minutes
 	$(call reproduce,yen2014-table2,-quick)
+
+# The same with a figure in PNG and SVG beside the results
+define reproduce-figure
+	@mkdir -p $(RESULTS)
+	@$(RFX) run $(1) --results $(RESULTS)/$(1)$(2).csv --jobs $(JOBS) $(if $(2),--quick); code=$$?; \
+	test $$code -eq 0 -o $$code -eq 3 || exit $$code; \
+	$(RFX) table $(1) --results $(RESULTS)/$(1)$(2).csv || exit $$?; \
+	$(RFX) figure $(1) --results $(RESULTS)/$(1)$(2).csv --output $(RESULTS)/$(1)$(2) || exit $$?; \
+	exit $$code
+endef
+
+reproduce-wu2016-table1: $(STAMP) ## Wu et al. 2016, Table 1: the data sets' sizes, checked against the data
+	$(call reproduce,wu2016-table1,)
+
+reproduce-wu2016-table1-quick: $(STAMP) ## The same for five data sets
+	$(call reproduce,wu2016-table1,-quick)
+
+reproduce-wu2016-fig3: $(STAMP) ## Wu et al. 2016, Figure 3: random binning while sigma varies
+	$(call reproduce-figure,wu2016-fig3,)
+
+reproduce-wu2016-fig3-quick: $(STAMP) ## The same for two data sets and 13 sigmas, within 5 minutes
+	$(call reproduce-figure,wu2016-fig3,-quick)
+
+reproduce-wu2016-fig4: $(STAMP) ## Wu et al. 2016, Figure 4: random binning while R varies
+	$(call reproduce-figure,wu2016-fig4,)
+
+reproduce-wu2016-fig4-quick: $(STAMP) ## The same for three data sets and R up to 256, within 5 minutes
+	$(call reproduce-figure,wu2016-fig4,-quick)
 
 clean: ## Delete what the targets made, but no results
 	rm -rf $(VENV) build dist *.egg-info demo

@@ -19,6 +19,7 @@ COMMANDS = {
     "methods": "List the methods with their options.",
     "run": "Run the missing rows of a plan; resumes, one process per row.",
     "table": "Print a paper's table, ours beside theirs, from a results file.",
+    "figure": "Draw a paper's figure, ours beside theirs, from a results file.",
 }
 
 

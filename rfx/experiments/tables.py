@@ -156,7 +156,7 @@ class Comparison:
             if any(row["method"] == method for row in used):
                 notes.append(f"lambda of {method}: of those run, the one whose score is closest to {reference}'s.")
         notes += self.sizes(used, book) + [f"Differs from the paper: {text}" for text in self.differs]
-        return notes + _failures(rows) + _machines(used)
+        return notes + failures(rows) + machines(used)
 
     def sizes(self, used, book) -> list[str]:
         """Where the number of random features is another than the paper's (printed as its rf's model size)."""
@@ -206,7 +206,7 @@ def _gamma(row):
     return f"{value:.4g}" if isinstance(value, (int, float)) else value
 
 
-def _failures(rows) -> list[str]:
+def failures(rows) -> list[str]:
     """What could not be run, and why, one line for each reason."""
     ways = {}
     for row in rows:
@@ -218,7 +218,7 @@ def _failures(rows) -> list[str]:
     ]
 
 
-def _machines(rows) -> list[str]:
+def machines(rows) -> list[str]:
     lines = {}
     for row in rows:
         versions = ", ".join(f"{name} {row[name]}" for name in ("rfx", "python", "numpy", "scipy", "numba",

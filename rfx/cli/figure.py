@@ -1,0 +1,28 @@
+"""rfx figure: a paper's figure, our curves beside the authors', from a results file."""
+
+import click
+
+
+@click.command("figure", short_help="Draw a paper's figure, ours beside theirs, from a results file.")
+@click.argument("name", required=False)
+@click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run wrote.")
+@click.option("--output", metavar="DIR|STEM", help="Folder (an existing one, or with / at its end), or name of the files.  [default: NAME]")
+@click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
+@click.option("--list", "as_list", is_flag=True, help="List the figures there are, and stop.")
+def command(name, results, output, setting, as_list):
+    """Draw the figure NAME from the rows of a results file, as PNG and SVG, and print the files' names.
+
+    `rfx table NAME --format csv` prints the numbers that are drawn. The same rows give the same files.
+    """
+    from rfx.errors import UsageError
+    from rfx.experiments import figures
+    from rfx.experiments.results import read
+
+    known = figures.registry()
+    if as_list:
+        click.echo("\n".join(known))
+        return
+    if name is None:
+        raise UsageError(f"which figure? There are: {', '.join(known)}")
+    for path in figures.draw(name, read(results) if name in known else [], output, setting):
+        click.echo(path)

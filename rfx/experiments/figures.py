@@ -1,0 +1,88 @@
+"""Figures: what a results file says, drawn as a paper draws it, our curve beside the authors' where there is one.
+
+A module `figures_*.py` with a dict FIGURES (name to a function of rows and setting that returns a matplotlib Figure) adds
+figures. matplotlib is imported when something is drawn, never before, and always without a window.
+"""
+
+import importlib
+import os
+import pkgutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rfx.errors import DataError, UsageError
+
+FORMATS = ("png", "svg")
+DPI = 150
+# The same rows give the same file: no date, and identifiers that are no random numbers. Letters are drawn as paths, so
+# that the file looks the same wherever it is opened.
+_STYLE = {
+    "svg.hashsalt": "rfx", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 9,
+    "axes.labelsize": 8, "legend.fontsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3,
+    "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
+}  # fmt: skip
+_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": "rfx"}}
+
+
+def registry() -> dict[str, Callable]:
+    """Every figure there is: name to builder(rows, setting)."""
+    import rfx.experiments
+
+    found = {}
+    for module in pkgutil.iter_modules(rfx.experiments.__path__):
+        if module.name.startswith("figures_"):
+            found |= getattr(importlib.import_module(f"rfx.experiments.{module.name}"), "FIGURES", {})
+    return dict(sorted(found.items()))
+
+
+def draw(name: str, rows: list[dict], output=None, setting: str | None = None) -> list[Path]:
+    """Draw the figure `name` from result rows into a PNG and an SVG file; their paths.
+
+    output: a folder (one that exists, or a name that ends in /), or the files' name with or without .png or .svg; default:
+    NAME in the current folder. Each file appears whole or not at all. Raises UsageError when there is no such figure,
+    DataError when no row belongs to it or a file can't be written.
+    """
+    figures = registry()
+    if name not in figures:
+        raise UsageError(f"there is no figure {name} (there are: {', '.join(figures)})")
+    import matplotlib
+
+    stem = _stem(name, output)
+    with matplotlib.rc_context(_STYLE):
+        figure = figures[name](rows, setting)
+        try:
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            return [_save(figure, stem, form) for form in FORMATS]
+        except OSError as error:
+            raise DataError(f"{stem} can't be written: {error.strerror}; give another --output") from error
+
+
+def _stem(name, output) -> Path:
+    if output is None:
+        return Path(name)
+    if str(output).endswith(os.sep) or Path(output).is_dir():
+        return Path(output) / name
+    suffix = Path(output).suffix.lower()
+    return Path(output).with_suffix("") if suffix.removeprefix(".") in FORMATS else Path(output)
+
+
+def _save(figure, stem, form) -> Path:
+    """Write beside the target and rename, so that a reader never sees half a file."""
+    target = stem.with_name(f"{stem.name}.{form}")
+    handle, temporary = tempfile.mkstemp(prefix=f".{stem.name}-", suffix=f".{form}", dir=stem.parent)
+    os.close(handle)
+    try:
+        figure.savefig(temporary, format=form, dpi=DPI, metadata=_METADATA[form])
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+    return target
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current

@@ -1,9 +1,12 @@
 """Threads for loops that release the GIL: numba functions compiled with nogil, numpy ufuncs, BLAS."""
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 from rfx import env
+
+_here = threading.local()
 
 
 @lru_cache(maxsize=1)
@@ -15,12 +18,36 @@ def for_ranges(function, size: int, smallest: int = 1, parts: int | None = None)
     """Call `function(start, stop)` over contiguous parts of range(size), one part per thread.
 
     Parts hold at least `smallest` items. Returns the results in the order of the parts; the first exception is raised
-    when all parts have ended. The caller sees to it that parts write to disjoint places.
+    when all parts have ended. The caller sees to it that parts write to disjoint places. A call from within a part does
+    not ask for more threads.
     """
-    threads = env.threads()
+    threads = 1 if getattr(_here, "inside", False) else env.threads()
     parts = max(1, min(parts or threads, size // max(1, smallest)))
     bounds = [size * part // parts for part in range(parts + 1)]
     if parts == 1 or threads == 1:
         return [function(start, stop) for start, stop in zip(bounds, bounds[1:])]
-    futures = [_pool(threads).submit(function, start, stop) for start, stop in zip(bounds, bounds[1:])]
+    futures = [_pool(threads).submit(_part, function, start, stop) for start, stop in zip(bounds, bounds[1:])]
     return [future.result() for future in futures]
+
+
+def _part(function, start, stop):
+    _here.inside = True
+    try:
+        return function(start, stop)
+    finally:
+        _here.inside = False
+
+
+@lru_cache(maxsize=1)
+def _libraries():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread():
+    """A context in which every BLAS or LAPACK call keeps to one thread: for calls that are made from several of ours.
+
+    Entered around `for_ranges`, not within its parts: it changes the whole process and takes that back at its end.
+    """
+    return _libraries().limit(limits=1, user_api="blas")

@@ -11,6 +11,7 @@ from scipy.linalg import blas, lapack
 
 from rfx.errors import UsageError
 from rfx.solvers.blocks import adjoint, apply
+from rfx.solvers.cholesky import factor_in_place
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
@@ -73,7 +74,6 @@ class Gram:
     def __init__(self, size: int, dtype):
         self.matrix = np.zeros((size, size), dtype, order="F")
         self._syrk = blas.ssyrk if self.matrix.dtype == np.float32 else blas.dsyrk
-        self._potrf = lapack.spotrf if self.matrix.dtype == np.float32 else lapack.dpotrf
         self._potrs = lapack.spotrs if self.matrix.dtype == np.float32 else lapack.dpotrs
         self._diagonal = None
         self.shift = 0.0
@@ -99,8 +99,7 @@ class Gram:
         while True:
             self._copy_down()
             np.fill_diagonal(self.matrix, self._diagonal + diagonal + self.shift)
-            _, info = self._potrf(self.matrix, lower=1, clean=0, overwrite_a=1)
-            if info == 0:
+            if factor_in_place(self.matrix) == 0:
                 return self
             self.shift = max(8 * floor, 8 * self.shift)
 

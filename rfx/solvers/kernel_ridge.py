@@ -15,6 +15,7 @@ from rfx import kernels
 from rfx.errors import DataError, UsageError
 from rfx.solvers.base import Solution
 from rfx.solvers.blocks import default_memory_mb
+from rfx.solvers.cholesky import factor_in_place
 
 # Rows and columns of one tile of K on the fly.
 _TILE = 2048
@@ -125,11 +126,11 @@ def _cholesky(system: _System, dtype):
         left, right = rows.take(slice(start, stop)), rows.take(slice(start, None))
         kernels.block(system.name, left, right, system.params, out=K[start:stop, start:])
     K[np.diag_indices(n_rows)] += dtype(system.lam)
-    factorise, substitute = (lapack.dpotrf, lapack.dpotrs) if dtype == np.float64 else (lapack.spotrf, lapack.spotrs)
     # Rows of the upper triangle are columns of the lower one in Fortran's order: no copy is made.
-    factor, info = factorise(K.T, lower=1, clean=0, overwrite_a=1)
-    if info != 0:
+    factor = K.T
+    if factor_in_place(factor) != 0:
         return None
+    substitute = lapack.dpotrs if dtype == np.float64 else lapack.spotrs
     return lambda V: substitute(factor, np.asfortranarray(V, dtype=dtype), lower=1)[0].astype(np.float64)
 
 

@@ -1,0 +1,51 @@
+"""Cholesky factorisation in place by tiles, for matrices that take gigabytes.
+
+OpenBLAS's own parallel factorisation ends the process with a segmentation fault from some 16,000 float64 rows on (seen
+with 0.3.30); here every call of LAPACK or BLAS is for one tile and by one thread, and threads share the tiles.
+"""
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from rfx import parallel
+
+_TILE = 1024
+
+
+def factor_in_place(A) -> int:
+    """L over the lower triangle of A (n, n), Fortran order, float32 or float64; what is above the diagonal stays.
+
+    Returns 0, or the order of the first leading minor that is not positive definite, A being half done then. The result
+    does not depend on the number of threads.
+    """
+    potrf, trsm = (lapack.spotrf, blas.strsm) if A.dtype == np.float32 else (lapack.dpotrf, blas.dtrsm)
+    n = len(A)
+    tiles = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
+    below = np.tril_indices(min(n, _TILE))
+    with parallel.one_blas_thread():
+        for k, own in enumerate(tiles):
+            factor, info = potrf(A[own, own], lower=1, clean=0)
+            if info:
+                return own.start + info
+            lower = below if len(factor) == min(n, _TILE) else np.tril_indices(len(factor))
+            A[own, own][lower] = factor[lower]
+            rest = tiles[k + 1 :]
+
+            def panel(start, stop, own=own, factor=factor, rest=rest):
+                for rows in rest[start:stop]:
+                    A[rows, own] = trsm(1.0, factor, A[rows, own], side=1, lower=1, trans_a=1)
+
+            parallel.for_ranges(panel, len(rest))
+            pairs = [(rows, columns) for j, columns in enumerate(rest) for rows in rest[j:]]
+
+            def trailing(start, stop, own=own, pairs=pairs):
+                for rows, columns in pairs[start:stop]:
+                    product = A[rows, own] @ A[columns, own].T
+                    if rows is columns:
+                        lower = np.tril_indices(len(product))
+                        A[rows, columns][lower] -= product[lower]
+                    else:
+                        A[rows, columns] -= product
+
+            parallel.for_ranges(trailing, len(pairs))
+    return 0

@@ -1,0 +1,67 @@
+"""The tiled Cholesky factorisation, and threads within threads."""
+
+import numpy as np
+import pytest
+
+from rfx import env, parallel
+from rfx.solvers import cholesky
+
+RNG = np.random.default_rng(0)
+
+
+def positive(size, dtype=np.float64):
+    B = RNG.standard_normal((size, size))
+    return (B @ B.T / size + np.eye(size)).astype(dtype)
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 100])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 16)
+    A = positive(size, dtype)
+    work = np.array(A, order="F")
+    above = np.triu_indices(size, 1)
+    work[above] = 7
+    assert cholesky.factor_in_place(work) == 0
+    np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=100 * np.finfo(dtype).eps)
+    assert np.all(work[above] == 7)
+
+
+def test_order_of_the_minor_that_is_not_positive(monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 16)
+    A = positive(60)
+    A[37, 37] = -1
+    assert cholesky.factor_in_place(np.asfortranarray(A)) == 38
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 32)
+    A, factors = positive(200), []
+    try:
+        for threads in (1, 2):
+            env.set_threads(threads)
+            factors.append(np.asfortranarray(A))
+            cholesky.factor_in_place(factors[-1])
+    finally:
+        env.set_threads(None)
+    assert np.array_equal(*factors)
+
+
+def test_a_part_that_asks_for_threads_gets_its_own():
+    seen = []
+
+    def inner(start, stop):
+        seen.append((start, stop))
+
+    def outer(start, stop):
+        parallel.for_ranges(inner, 8)
+        return stop - start
+
+    try:
+        env.set_threads(2)
+        assert parallel.for_ranges(outer, 4) == [2, 2]
+        # in each of the two parts all eight, by one thread; afterwards two threads again
+        assert seen == [(0, 8), (0, 8)]
+        assert parallel.for_ranges(lambda start, stop: stop - start, 4) == [2, 2]
+    finally:
+        env.set_threads(None)

@@ -10,7 +10,7 @@ from rfx.features import sample
 from rfx.solvers import ridge
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 from rfx.solvers.cg import choose_factor
-from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
+from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 
 @pytest.fixture(autouse=True)
@@ -152,3 +152,44 @@ def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(gamma, lam, d
         best = objective(Z, Y, lam, reference(Z, Y, lam))
         assert best * (1 - 1e-9) <= solution.objective <= best + 2 * solution.gap + 1e-9 * best
     assert len(made) == direct
+
+
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (1, 7)])
+@pytest.mark.parametrize("outputs", [(), (3,)])
+def test_plain_conjugate_gradients_to_a_residual(shape, outputs):
+    Z, Y = make(*shape, outputs, decay=0.02)
+    lam = 0.1
+    exact = reference(Z, Y, lam)
+    wide = Z.astype(np.float64)
+    for tol in (1e-2, 1e-6):
+        solution = solve_ridge_cg(ArrayBlocks(Z), Y, lam, tol=tol)
+        right = wide.T @ Y
+        residual = right - wide.T @ (wide @ solution.coef) - lam * solution.coef
+        assert solution.converged
+        assert np.all(np.linalg.norm(residual, axis=0) <= 1.01 * tol * np.linalg.norm(right, axis=0))
+        assert solution.objective == pytest.approx(objective(Z, Y, lam, solution.coef), rel=1e-9)
+        assert solution.gap == pytest.approx(np.max(np.sum(residual**2, axis=0)) / (2 * lam), rel=1e-5)
+    np.testing.assert_allclose(solution.coef, exact, atol=1e-3 * np.abs(exact).max())
+
+
+def test_plain_conjugate_gradients_are_those_of_the_textbook():
+    Z, y = make(200, 30, dtype=np.float64)
+    H, w, r = Z.T @ Z + np.eye(30), np.zeros(30), Z.T @ y
+    p = r.copy()
+    for _ in range(7):
+        q = H @ p
+        step = (r @ r) / (p @ q)
+        w, before, r = w + step * p, r, r - step * q
+        p = r + (r @ r) / (before @ before) * p
+    short = solve_ridge_cg(ArrayBlocks(Z), y, 1.0, tol=1e-15, max_iter=7)
+    np.testing.assert_allclose(short.coef, w, rtol=1e-9)
+    assert short.n_iter == 7 and not short.converged
+
+
+def test_plain_conjugate_gradients_start_where_the_output_before_ended():
+    Z, Y = make(300, 60, (1,), decay=0.05)
+    twice = solve_ridge_cg(ArrayBlocks(Z), np.hstack([Y, Y, -Y]), 0.01)
+    assert [entry["iterations"] for entry in twice.trace][1] == 0
+    assert twice.trace[2]["iterations"] > 0 and twice.converged
+    zero = solve_ridge_cg(ArrayBlocks(Z), np.zeros((300, 2)), 0.01)
+    assert zero.converged and zero.n_iter == 0 and not zero.coef.any()

@@ -36,6 +36,42 @@ def solve_ridge(blocks, Y, lam, *, tol=1e-6, max_iter=1000, max_memory_mb=None, 
     )[0]
 
 
+def solve_ridge_cg(blocks, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) -> Solution:
+    """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as Wu et al. (2016, 5.2) compare methods.
+
+    No preconditioner. tol: ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output. max_iter: steps for each output; the paper's
+    programs stop after 50. The first output starts at zero, every other at the weights of the one before (SPEC 3a). The
+    rest as in `solve_ridge`; converged says whether the residual, computed anew at the end, is within tol.
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    check_problem(blocks, Y, lam)
+    outputs = Y.reshape(len(Y), -1)
+    right = adjoint(blocks, outputs)
+    norms = np.linalg.norm(right, axis=0)
+    W, w, n_iter, trace = np.zeros_like(right), np.zeros(len(right)), 0, []
+
+    def image(p):
+        return lam * p + product(blocks, p)
+
+    for k, norm in enumerate(norms):
+        residual = right[:, k] - image(w) if w.any() else right[:, k]
+        steps = 0
+        if np.linalg.norm(residual) > tol * norm:
+            step, residual, steps = conjugate_gradients(
+                image, residual, lambda r: r, lambda x, r, norm=norm: np.linalg.norm(r) <= tol * norm, max_iter, deadline
+            )
+            w = w + step
+        W[:, k] = w
+        n_iter += steps
+        trace.append({"output": k, "iterations": steps, "residual": float(np.linalg.norm(residual) / norm) if norm > 0 else 0.0})
+    F, G = walk(blocks, W, lambda rows, f: f - outputs[rows])
+    G += lam * W
+    objectives = 0.5 * lam * _dots(W, W) + 0.5 * _dots(F - outputs, F - outputs)
+    converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * tol * norms))
+    gap = float((_dots(G, G) / (2 * lam)).max())
+    return Solution(W.reshape(right.shape[0], *Y.shape[1:]), float(objectives.sum()), gap, n_iter, converged, trace)
+
+
 def solve_ridge_grid(
     blocks, Y, lams, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None
 ) -> list[Solution]:

@@ -51,6 +51,10 @@ class FeatureMap:
         """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written to `out` if given."""
         raise TypeError(f"{type(self).__name__} does not define transform")
 
+    def quick_decision(self, X, coef):
+        """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker than by `transform`; None where none is."""
+        return None
+
     def select(self, indices) -> "FeatureMap":
         """The map made of these features (an index array, a boolean mask or a slice), in that order."""
         arrays = {key: np.ascontiguousarray(value[..., indices]) for key, value in self.arrays.items()}
@@ -86,7 +90,7 @@ class FeatureMap:
             for first in range(start, stop, step):
                 last = min(first + step, stop)
                 if small:
-                    _small_product(rows[first:last], matrix, out[first:last])
+                    small_product(rows[first:last], matrix, out[first:last])
                 finish(out[first:last])
 
         parallel.for_ranges(part, len(out), smallest=16)
@@ -128,7 +132,7 @@ def _typed(values, dtype):
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _small_product(X, matrix, Z):
+def small_product(X, matrix, Z):
     """Z <- X @ matrix in float32, four inputs at a time."""
     inputs = X.shape[1]
     fours = inputs - inputs % 4

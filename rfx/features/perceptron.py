@@ -7,11 +7,13 @@ import scipy.sparse as sp
 from numba import njit
 
 from rfx import parallel
-from rfx.features.base import FeatureMap
+from rfx.features.base import SMALL_INPUTS, FeatureMap, small_product
 from rfx.features.random import normals, uniforms
 from rfx.kernels import perceptron_constant
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
+# When prediction by bits pays: outputs and rows from which on it does, and the most that its tables may take.
+_BIT_OUTPUTS, _BIT_ROWS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 128 * 2**20, 64
 
 
 class PerceptronMap(FeatureMap):
@@ -58,6 +60,33 @@ class PerceptronMap(FeatureMap):
         thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
         return self._project_and(lambda Z: _signs(Z, thresholds, scales), X, self.arrays["directions"], out)
 
+    def quick_decision(self, X, coef):
+        """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once for each output.
+
+        One look-up then takes the place of eight multiplications for every output. With one output, or so many inputs
+        that the projection takes most of the time, the features themselves are quicker.
+        """
+        (n_rows, n_inputs), (n_features, n_outputs) = X.shape, coef.shape
+        shape = (-(-n_features // 8), 256, n_outputs)
+        if n_outputs < _BIT_OUTPUTS or n_rows < _BIT_ROWS or n_inputs > SMALL_INPUTS or self.dtype != np.float32:
+            return None
+        if 8 * math.prod(shape) > _TABLE_BYTES:
+            return None
+        rows = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=np.float32)
+        directions, thresholds = self.arrays["directions"], self.arrays["thresholds"]
+        tables, out = np.zeros(shape), np.zeros((n_rows, n_outputs))
+        _fill_tables(coef * self.arrays["scales"].astype(np.float64)[:, None], tables)
+
+        def part(start, stop):
+            Z = np.empty((min(_BIT_CHUNK, stop - start), n_features), np.float32)
+            for first in range(start, stop, _BIT_CHUNK):
+                chunk = rows[first : min(first + _BIT_CHUNK, stop)]
+                small_product(chunk, directions, Z[: len(chunk)])
+                _look_up(Z[: len(chunk)], thresholds, tables, out[first : first + len(chunk)])
+
+        parallel.for_ranges(part, n_rows, smallest=_BIT_CHUNK)
+        return out
+
 
 class StumpMap(FeatureMap):
     """phi(x) = sign(x_j - a), column j with probability proportional to its range, a ~ U[lo_j, hi_j].
@@ -100,3 +129,28 @@ def _stumps(X, columns, thresholds, out):
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = 1.0 if X[i, columns[j]] >= thresholds[j] else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _fill_tables(W, tables):
+    """tables[b, v] <- sum over the bits k of v of +W[8 b + k] where the bit is set, else -W[8 b + k]."""
+    for j in range(W.shape[0]):
+        bit = 1 << (j % 8)
+        for v in range(256):
+            for c in range(W.shape[1]):
+                tables[j // 8, v, c] += W[j, c] if v & bit else -W[j, c]
+
+
+@njit(cache=True, nogil=True)
+def _look_up(Z, thresholds, tables, out):
+    """out_i <- out_i + sum_b tables[b, byte b of the signs of Z_i - thresholds]."""
+    features, outputs = Z.shape[1], out.shape[1]
+    for i in range(Z.shape[0]):
+        z, total = Z[i], out[i]
+        for b in range(tables.shape[0]):
+            low, value = 8 * b, 0
+            for k in range(min(8, features - low)):
+                value |= (z[low + k] >= thresholds[low + k]) << k
+            entry = tables[b, value]
+            for c in range(outputs):
+                total[c] += entry[c]

@@ -54,6 +54,9 @@ def linear_decision(feature_map, coef, X) -> np.ndarray:
     """(n, k) float64 values of coef' phi(x) for the rows of X, by blocks that stay in cache."""
     if not feature_map.n_features:
         return np.zeros((X.shape[0], coef.shape[1]))
+    quick = feature_map.quick_decision(X, coef)
+    if quick is not None:
+        return quick
     blocks = MapBlocks(feature_map, X, rows=max(32, PREDICTION_BYTES // (feature_map.n_features * feature_map.dtype.itemsize)))
     if coef.shape[1] == 1:
         return apply(blocks, coef[:, 0])[:, None]

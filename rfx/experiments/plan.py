@@ -38,7 +38,7 @@ FIELDS = (
 )  # fmt: skip
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
 _QUICK = ("keep", "set", "skip")
-_SHORT = (("n_features", "D"), ("n_grids", "R"), ("gamma", "gamma"), ("lam", "lam"))
+_SHORT = (("n_features", "D"), ("n_grids", "R"), ("block_size", "R"), ("gamma", "gamma"), ("lam", "lam"))
 _TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool}
 
 

@@ -23,7 +23,7 @@ DATA = {
     "covtype-20k": "covtype", "SUSY": "", "SUSY-30k": "SUSY", "mnist": "", "acoustic": "", "letter": "",
 }  # fmt: skip
 REGRESSION = frozenset(("cadata", "cpusmall", "census", "census16h"))
-MEMORY = "memory is ours measured (the whole process, interpreter included); the authors' is N numbers_a_row 8 bytes, their own account."
+MEMORY = "ours is measured, of the whole process, interpreter included; the authors' is their count of the numbers kept, 8 bytes each."
 # what a reader of the authors' curves must know
 AUTHORS = (
     "bins are those that training rows are in, in the authors' training runs too; seconds of the authors are on 16 cores.",

@@ -22,6 +22,8 @@ FAST = {
     "sparse-rf": {"gamma": 3.0, "n_features": 300, "lam": 0.3, "rounds": 3},
     "rb": {"gamma": 1.0, "n_grids": 200, "lam": 0.1},
     "sparse-rb": {"gamma": 1.0, "n_grids": 200, "lam": 0.02},
+    "nystrom": {"gamma": 3.0, "n_features": 100, "lam": 0.1},
+    "block": {"gamma": 3.0, "block_size": 100, "lam": 0.1},
 }
 
 
@@ -167,8 +169,8 @@ def test_refusals():
         methods.create("sparse-rf", solver="libsvm")
     with pytest.raises(UsageError, match="--solver is 'liblinear', which method kernel does not take; it takes rfx or libsvm"):
         methods.create("kernel", solver="liblinear")
-    with pytest.raises(UsageError, match="--loss is squared, but the task is binary"):
-        fitted("rf", "binary", loss="squared")
+    with pytest.raises(UsageError, match="--loss is logistic, but the task is regression; choose squared"):
+        fitted("rf", "regression", loss="logistic")
     with pytest.raises(UsageError, match="--bias is for classification"):
         fitted("kernel", "regression", bias=True)
     with pytest.raises(UsageError, match="--solver libsvm always has a bias"):

@@ -10,6 +10,8 @@ METHODS = {
     "sparse-rf": ("rfx.methods.sparse_rf", "SparseRF"),
     "rb": ("rfx.methods.rb", "RB"),
     "sparse-rb": ("rfx.methods.sparse_rb", "SparseRB"),
+    "nystrom": ("rfx.methods.nystrom", "Nystrom"),
+    "block": ("rfx.methods.block", "Block"),
 }
 
 

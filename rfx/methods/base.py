@@ -80,9 +80,9 @@ class Method:
 
     def _choose_loss(self):
         name = self.params.get("loss") or ("squared" if self.task == "regression" else "squared_hinge")
-        if (self.task == "regression") != (name == "squared"):
-            hint = "squared" if self.task == "regression" else "squared_hinge, logistic or (method kernel) hinge"
-            raise UsageError(f"--loss is {name}, but the task is {self.task}; choose {hint}, or set --task")
+        # squared is for classes, too: least squares on the targets +-1, as Wu et al. (2016) compare methods
+        if self.task == "regression" and name != "squared":
+            raise UsageError(f"--loss is {name}, but the task is {self.task}; choose squared, or set --task")
         return losses.get_loss(name)
 
     def _encode(self, y) -> np.ndarray:

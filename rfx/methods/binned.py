@@ -18,9 +18,8 @@ class BinnedMethod(Method):
     default_loss: str | None = None
 
     def _choose_loss(self):
-        # Wu et al. fit the labels +-1 by ridge regression, so that the squared loss is for classes, too
-        if (self.params["loss"] or self.default_loss) == "squared":
-            return losses.get_loss("squared")
+        if self.params["loss"] is None and self.default_loss is not None:
+            return losses.get_loss(self.default_loss)
         return super()._choose_loss()
 
     def _number(self, X, Y) -> tuple[BinningMap, Bins, BinnedFeatures]:

@@ -1,17 +1,19 @@
-"""`kernel`: the exact kernel machine, ridge for regression and a support vector machine for classes (eq. 1 of Yen et al.)."""
+"""`kernel`: the exact kernel machine, ridge for regression and a support vector machine for classes (eq. 1 of Yen et al.).
+
+With squared loss classes are fitted by ridge, too, one against the others as targets +-1 (Wu et al. 2016).
+"""
 
 import numpy as np
 
-from rfx import kernels
 from rfx.errors import UsageError
 from rfx.methods import gamma
-from rfx.methods.base import Method
+from rfx.methods.expansion import ExpansionMethod
 from rfx.solvers.kernel_ridge import solve_kernel_ridge
 from rfx.solvers.kernel_svm import solve_kernel_svm
 from rfx.solvers.libsvm import solve_libsvm
 
 
-class Kernel(Method):
+class Kernel(ExpansionMethod):
     """lam/2 ||f||^2 + sum L(f(x) [+ b], y) over the kernel's Hilbert space; the model is the support vectors."""
 
     name = "kernel"
@@ -26,20 +28,18 @@ class Kernel(Method):
         p = self.params
         self.lam = p["lam"]
         self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])
-        if self.task == "regression":
+        if self.loss.name == "squared":
             solution = self._ridge(X, Y)
             self.intercept = np.zeros(Y.shape[1])
         else:
             solution = self._svm(X, Y)
-        coef = np.asarray(solution.coef).reshape(X.shape[0], -1)
-        support = np.flatnonzero(np.any(coef != 0, axis=1))
-        self.support, self.coef = X[support], coef[support]
+        self._keep_nonzero(X, np.asarray(solution.coef).reshape(X.shape[0], -1))
         return solution
 
     def _ridge(self, X, Y):
         p = self.params
         if p["bias"]:
-            raise UsageError("--bias is for classification; kernel ridge regression has none (Yen et al. 2014, eq. 1)")
+            raise UsageError("--bias is for classification by a support vector machine; kernel ridge has none (Yen et al. 2014, eq. 1)")
         if p["solver"] != "rfx":
             raise UsageError(f"--solver is {p['solver']}, which has no ridge regression here; choose rfx")
         return solve_kernel_ridge(
@@ -76,33 +76,3 @@ class Kernel(Method):
         """The solver's keyword arguments for the options that are set."""
         rename = {"max_memory": "max_memory_mb"}
         return {rename.get(name, name): self.params[name] for name in names if self.params[name] is not None}
-
-    def _decide(self, X):
-        if not len(self.coef):
-            return np.zeros((X.shape[0], len(self.intercept))) + self.intercept
-        values = kernels.decision(self.params["kernel"], self.kernel_params, self.support, self.coef, X)
-        return np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
-
-    def _describe(self):
-        params = {key: value for key, value in self.kernel_params.items() if np.isscalar(value)}
-        return {"lam": self.lam, "n_features": None, "model_size": len(self.coef), "kernel_params": params}
-
-    def _state(self):
-        arrays = {f"kernel_{key}": np.asarray(value) for key, value in self.kernel_params.items()}
-        support = {"support": self.support}
-        if not isinstance(self.support, np.ndarray):
-            part = self.support.tocsr()
-            support = {"support_data": part.data, "support_indices": part.indices, "support_indptr": part.indptr}
-        return {"n_inputs": self.support.shape[1]}, arrays | support | {"coef": self.coef, "intercept": self.intercept}
-
-    def _restore(self, header, arrays):
-        import scipy.sparse as sp
-
-        params = {key[7:]: value for key, value in arrays.items() if key.startswith("kernel_")}
-        self.kernel_params = {key: float(value) if value.ndim == 0 else value for key, value in params.items()}
-        self.coef, self.intercept = arrays["coef"], arrays["intercept"]
-        if "support" in arrays:
-            self.support = arrays["support"]
-        else:
-            parts = tuple(arrays[f"support_{name}"] for name in ("data", "indices", "indptr"))
-            self.support = sp.csr_matrix(parts, shape=(len(self.coef), header["n_inputs"]))

@@ -107,7 +107,18 @@ OPTIONS = {
             "whole ball (offset) or within the range of the training rows (range), where they tell rows apart.",
             ("offset", "pairs", "range"),
         ),
-        Option("n_features", int, "Number D of random features.", low=1),
+        Option("n_features", int, "Number D of random features; of landmarks (nystrom).", low=1),
+        Option(
+            "landmarks", str, "Landmarks: rows drawn uniformly, centres of k-means, or pivots of randomly pivoted Cholesky.",
+            ("uniform", "kmeans", "rpcholesky"),
+        ),
+        Option("block_size", int, "Most rows R of a block (block).", low=1),
+        Option(
+            "partition", str,
+            "Blocks cut by random hyperplanes, a row predicted by the block that it falls into; or rows dealt out uniformly, "
+            "a row predicted by the mean of all blocks.",
+            ("hyperplanes", "uniform"),
+        ),
         Option("n_grids", int, "Number R of random grids (rb, sparse-rb); a row is in one bin of each.", low=1),
         Option(
             "lam", float,
@@ -123,11 +134,16 @@ OPTIONS = {
                ("squared", "squared_hinge", "logistic", "hinge")),
         Option("bias", bool, "A free bias b, as LIBSVM has it (classification); the paper's objective has none."),
         Option(
-            "solver", str, "rfx's own solver, or a published one in a child process; sparse-rb: prcd, randomised coordinate descent.",
-            ("rfx", "liblinear", "libsvm", "prcd"),
+            "solver", str,
+            "rfx's own solver, or a published one in a child process; cg: plain conjugate gradients, for squared loss (rf, nystrom); "
+            "prcd: randomised coordinate descent (sparse-rb).",
+            ("rfx", "cg", "liblinear", "libsvm", "prcd"),
         ),
         Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1),
-        Option("tol", float, "Relative duality gap at which rfx's solvers stop; the `-e` of LIBLINEAR and LIBSVM.", low=0, open_low=True),
+        Option(
+            "tol", float, "Relative duality gap at which rfx's solvers stop; cg: relative residual; the `-e` of LIBLINEAR and LIBSVM.",
+            low=0, open_low=True,
+        ),
         Option("max_iter", int, "Most iterations of rfx's solvers.", low=1),
         Option("dtype", str, "Type of the features; sums are kept in float64.", ("float32", "float64")),
         Option("max_memory", float, "MiB that features or kernel matrices may take before they are computed in blocks.", low=1),

@@ -61,8 +61,8 @@ class ArrayBlocks:
         return self if self.index is None else ArrayBlocks(self.Z[self.index], self.rows)
 
 
-def _dense(X, dtype):
-    """X, as an array where that costs little memory: products with sparse rows are far slower."""
+def dense(X, dtype=np.float64):
+    """X, as an array of that type where it is sparse and that costs little memory: products with sparse rows are far slower."""
     if not sp.issparse(X):
         return X
     size = X.shape[0] * X.shape[1] * np.dtype(dtype).itemsize
@@ -73,7 +73,7 @@ class MapBlocks:
     """Row blocks of scale * feature_map(X), computed anew at every walk into one reused buffer."""
 
     def __init__(self, feature_map, X, scale: float = 1.0, rows: int | None = None):
-        self.map, self.X, self.scale = feature_map, _dense(X, feature_map.dtype), scale
+        self.map, self.X, self.scale = feature_map, dense(X, feature_map.dtype), scale
         self.shape = (X.shape[0], feature_map.n_features)
         self.dtype = feature_map.dtype
         self.rows = rows or block_rows(self.shape[1], self.dtype.itemsize)

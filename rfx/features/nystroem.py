@@ -1,0 +1,234 @@
+"""Nystrom features: the kernel as its values with m landmarks determine it, K_nm K_mm^-1 K_mn (Williams and Seeger 2001).
+
+Landmarks are rows of the data or centres of clusters. The features are z(x) = L^-1 k(x) with L L' = K_mm, which differs
+from K_mm^(-1/2) k(x) by a rotation alone, and a rotation changes no L2-regularised model.
+"""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import blas, lapack
+
+from rfx import kernels, parallel
+from rfx.errors import DataError, UsageError
+from rfx.features.random import uniforms
+
+ORDER, PIVOT = 0, 1
+# Rows that one thread handles at a time; the same for any number of threads, so that the result is, too.
+_CHUNK = 512
+# Rows whose kernel values are made in float64 before they are features in float32.
+_SCRATCH_BYTES = 32 * 2**20
+# Pivots proposed in one round of randomly pivoted Cholesky.
+_PROPOSALS = 128
+# Distances that Lloyd's algorithm may compute in one turn before mini-batches take over, and its turns.
+_LLOYD, _TURNS = 2e8, 20
+
+
+class NystroemMap:
+    """z(x) = L^-1 k(x), with what rfx.solvers.blocks asks of a feature map: shape, type, transform, select.
+
+    The m landmarks that are linearly independent under the kernel are kept, in the order of a Cholesky factorisation with
+    complete pivoting of K_mm in float64 (LAPACK's dpstrf): it ends where no diagonal entry of what is left exceeds m eps
+    times the largest of K_mm. Repeated landmarks, and those that a kernel of low rank can't tell apart from the others,
+    are dropped there; what they would add to K is below m times that bound.
+
+    landmarks: (rank, d) rows, array or CSR; factor: (rank, rank) float64, L in Fortran order. Kernel values and features
+    are made in float64 and returned in dtype.
+    """
+
+    def __init__(self, kernel: str, landmarks, params: dict, dtype=np.float32):
+        """Raises DataError where a value is nan or infinite."""
+        self.name, self.params, self.dtype = kernel, params, np.dtype(dtype)
+        self.n_inputs = landmarks.shape[1]
+        rows = kernels.prepare(kernel, landmarks, params, np.float64)
+        # in place: a symmetric matrix is its own transpose, and only the lower triangle of the factor is ever read
+        factor, order, rank, _ = lapack.dpstrf(kernels.block(kernel, rows, rows, params).T, lower=1, overwrite_a=1)
+        chosen = order[:rank] - 1
+        self.factor = np.asfortranarray(factor[:rank, :rank])
+        self.landmarks, self._rows = landmarks[chosen], rows.take(chosen)
+        self._columns = None
+
+    @property
+    def n_features(self) -> int:
+        return len(self.factor) if self._columns is None else len(self._columns)
+
+    def select(self, indices) -> "NystroemMap":
+        """The map made of these features (an index array, a boolean mask or a slice), in that order.
+
+        Every feature up to the last of them is computed on the way.
+        """
+        part = object.__new__(NystroemMap)
+        part.__dict__.update(self.__dict__)
+        mine = np.arange(len(self.factor)) if self._columns is None else self._columns
+        part._columns = mine[indices]
+        return part
+
+    def transform(self, X, out=None) -> np.ndarray:
+        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written to `out` if given."""
+        if X.shape[1] != self.n_inputs:
+            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
+        out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
+        needed = len(self.factor) if self._columns is None else int(self._columns.max(initial=-1)) + 1
+        if not needed:
+            return out
+        if self._columns is None and out.dtype == np.float64 and out.flags.c_contiguous:
+            self._features(X, needed, out)
+            return out
+        step = max(_CHUNK, _SCRATCH_BYTES // (8 * needed))
+        scratch = np.empty((min(step, X.shape[0]), needed))
+        for start in range(0, X.shape[0], step):
+            part = X[start : start + step]
+            Z = scratch[: part.shape[0]]
+            self._features(part, needed, Z)
+            out[start : start + step] = Z if self._columns is None else Z[:, self._columns]
+        return out
+
+    def _features(self, X, needed, Z):
+        """Z (n, needed) <- the first features of X, in place of the kernel values."""
+        landmarks = self._rows if needed == len(self.factor) else self._rows.take(slice(0, needed))
+        kernels.block(self.name, X, landmarks, self.params, out=Z)
+        factor = self.factor if needed == len(self.factor) else np.asfortranarray(self.factor[:needed, :needed])
+        _each_chunk(len(Z), lambda rows: _solve_rows(factor, Z[rows]))
+
+    def fold(self, weights) -> np.ndarray:
+        """(rank, k) float64 coefficients c with c'k(x) = weights'z(x) for weights (n_features, k): prediction needs no L."""
+        full = np.asarray(weights, dtype=np.float64)
+        if self._columns is not None:
+            full = np.zeros((len(self.factor), full.shape[1]))
+            full[self._columns] = weights
+        return blas.dtrsm(1.0, self.factor, full, lower=1, trans_a=1) if len(full) else full
+
+
+def _solve_rows(factor, K):
+    """K (n, m) <- K L^-T in place, for C-contiguous K."""
+    blas.dtrsm(1.0, factor, K.T, lower=1, overwrite_b=1)
+
+
+def _each_chunk(n_rows, function):
+    """function(rows) for every chunk of the rows, by several threads with one of BLAS's each."""
+
+    def part(start, stop):
+        for chunk in range(start, stop):
+            function(slice(chunk * _CHUNK, min((chunk + 1) * _CHUNK, n_rows)))
+
+    with parallel.one_blas_thread():
+        parallel.for_ranges(part, -(-n_rows // _CHUNK))
+
+
+def choose_landmarks(how: str, kernel: str, X, params: dict, count: int, seed: int, max_memory_mb: float):
+    """At most `count` landmarks for the rows X (n, d), array or CSR: rows of its type.
+
+    how: uniform (rows at random), kmeans (centres of clusters, Zhang, Tsang and Kwok 2008) or rpcholesky (pivots of the
+    randomly pivoted Cholesky factorisation, of a random part of the rows where a factor of all would take more than half
+    of max_memory_mb). With as many as there are rows, all rows are. The same seed gives the same landmarks; more of them
+    keep those of uniform and rpcholesky. Raises UsageError for another word or count.
+    """
+    if how not in ("uniform", "kmeans", "rpcholesky"):
+        raise UsageError(f"--landmarks is {how!r}; choose uniform, kmeans or rpcholesky")
+    if count < 1:
+        raise UsageError(f"--n-features is {count}; it must be 1 or more")
+    n_rows = X.shape[0]
+    if count >= n_rows:
+        return X
+    if how == "kmeans":
+        return _centres(X, count, seed)
+    order = np.argsort(uniforms(seed, ORDER, 0, n_rows, 1)[:, 0], kind="stable")
+    if how == "uniform":
+        return X[order[:count]]
+    candidates = max(4 * count, int(max_memory_mb * 2**20 / 2 / (8 * count)))
+    part = X if candidates >= n_rows else X[np.sort(order[:candidates])]
+    return part[rpcholesky(kernel, part, params, count, seed)]
+
+
+def rpcholesky(kernel: str, X, params: dict, count: int, seed: int) -> np.ndarray:
+    """At most `count` pivots (row numbers) of the randomly pivoted Cholesky factorisation of the kernel matrix of X (n, d).
+
+    Every pivot is drawn with probability proportional to what the earlier ones leave of the diagonal (Chen, Epperly,
+    Tropp and Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1); a round proposes many at once and rejects so many
+    that the distribution is the same (Epperly, Tropp and Webber 2024, "Embrace rejection"). Fewer come back where
+    nothing but rounding is left. Takes n x count float64 numbers.
+    """
+    rows = kernels.prepare(kernel, X, params, np.float64)
+    n_rows = rows.n_rows
+    left = np.array(kernels.diagonal(kernel, rows, params), dtype=np.float64)
+    floor = n_rows * np.finfo(np.float64).eps * left.max(initial=0.0)
+    F = np.empty((n_rows, count))
+    pivots = np.empty(count, dtype=np.intp)
+    done = turn = 0
+    while done < count:
+        left[left <= floor] = 0.0
+        total = np.cumsum(left)
+        if not total[-1] > 0:
+            break
+        draws = uniforms(seed, PIVOT, turn * _PROPOSALS, (turn + 1) * _PROPOSALS, 2)
+        turn += 1
+        proposed = np.minimum(np.searchsorted(total, draws[:, 0] * total[-1], side="right"), n_rows - 1)
+        own = rows.take(proposed)
+        residual = kernels.block(kernel, own, own, params) - F[proposed, :done] @ F[proposed, :done].T
+        # updates of the diagonal carry rounding, this does not
+        left[proposed] = np.maximum(np.diagonal(residual), 0.0)
+        accepted, factor = _reject(residual, draws[:, 1], count - done, floor)
+        if not len(accepted):
+            continue
+        new = proposed[accepted]
+        fresh = slice(done, done + len(new))
+        pivots[fresh] = new
+        _extend(F[:, :done], F[:, fresh], left, kernels.block(kernel, rows, rows.take(new), params), F[new, :done], factor)
+        left[new] = 0.0
+        done += len(new)
+    return pivots[:done]
+
+
+def _extend(F, columns, left, G, pivot_rows, factor):
+    """The next columns of the factor F from G, the kernel values with their pivots, and what they leave of the diagonal."""
+
+    def part(rows):
+        own = G[rows]
+        own -= F[rows] @ pivot_rows.T
+        _solve_rows(factor, own)
+        columns[rows] = own
+        left[rows] = np.maximum(left[rows] - np.einsum("ij,ij->i", own, own), 0.0)
+
+    _each_chunk(len(G), part)
+
+
+def _reject(H, draws, most, floor):
+    """(accepted, factor): which of the proposals, at most `most`, are taken, and the Cholesky factor of H for these.
+
+    H (b, b): what is left of the kernel matrix for the proposed rows, destroyed. A proposal is taken with probability
+    (what is left of it after those taken before) / (what was left of it when it was proposed).
+    """
+    before = np.diagonal(H).copy()
+    columns = np.zeros_like(H)
+    accepted = []
+    for i, draw in enumerate(draws):
+        if len(accepted) == most:
+            break
+        # two numbers below the rounding say nothing, and one row proposed twice is of no use
+        if H[i, i] <= floor or draw * before[i] >= H[i, i]:
+            continue
+        column = H[:, i] / np.sqrt(H[i, i])
+        columns[:, len(accepted)] = column
+        H -= np.outer(column, column)
+        accepted.append(i)
+    return np.array(accepted, dtype=np.intp), np.asfortranarray(columns[accepted, : len(accepted)])
+
+
+def _centres(X, count, seed):
+    """(count, d) centres of clusters, by Lloyd's algorithm, by mini-batches where that would take long."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    state = seed % 2**32
+    if X.shape[0] * count <= _LLOYD:
+        model = KMeans(count, init="random", n_init=1, max_iter=_TURNS, random_state=state)
+    else:
+        model = MiniBatchKMeans(count, init="random", n_init=1, batch_size=max(4096, 2 * count), max_iter=_TURNS, random_state=state)
+    # one thread: sums of several would depend on their number
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        # fewer different rows than clusters: centres repeat, and repeated landmarks are dropped
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        centres = model.fit(X).cluster_centers_.astype(X.dtype)
+    return sp.csr_matrix(centres) if sp.issparse(X) else centres

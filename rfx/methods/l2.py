@@ -1,0 +1,40 @@
+"""Which solver an L2-regularised linear model gets: by the options of the method, its loss, and the task."""
+
+import numpy as np
+
+from rfx.errors import UsageError
+from rfx.solvers.base import Solution
+from rfx.solvers.l2 import solve_l2
+from rfx.solvers.liblinear import solve_liblinear
+from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
+
+
+def solve(method, blocks, Y) -> Solution:
+    """The weights (D, k) of `method` over its features: lam/2 ||w||^2 + sum L(w.z, y) for each column of Y (n, k).
+
+    method: fitted as far as lam, loss and deadline, with the options solver, tol, max_iter and max_memory. Raises
+    UsageError for a solver that does not have the loss.
+    """
+    p = method.params
+    solver, tol = p["solver"], p["tol"]
+    if not blocks.shape[1]:
+        # no feature, no weight: every prediction is zero, and that is the minimum
+        values = method.loss.value(np.zeros_like(Y), Y).sum(axis=0)
+        return Solution(np.zeros((0, Y.shape[1])), float(values.sum()), 0.0, 0, True)
+    if solver == "cg":
+        if method.loss.name != "squared":
+            raise UsageError(f"--solver is cg, which is for squared loss, not {method.loss.name}; add --loss squared or choose rfx")
+        return solve_ridge_cg(blocks, Y, method.lam, deadline=method.deadline, **_given(p, "tol", "max_iter"))
+    if solver == "liblinear":
+        return method._each_output(Y, lambda y: solve_liblinear(
+            blocks, y, method.lam, method.loss, "l2", tol=tol or 0.01, seed=p["seed"], timeout=method._remaining()))
+    limits = {"deadline": method.deadline} | _given(p, "tol", "max_iter", "max_memory")
+    if method.loss.name == "squared":
+        return solve_ridge(blocks, Y, method.lam, **limits)
+    return method._each_output(Y, lambda y: solve_l2(blocks, y, method.lam, method.loss, **limits))
+
+
+def _given(params, *names):
+    """The solver's keyword arguments for the options that are set."""
+    rename = {"max_memory": "max_memory_mb"}
+    return {rename.get(name, name): params[name] for name in names if params[name] is not None}

@@ -1,0 +1,48 @@
+"""`nystrom`: the kernel approximated by its values with landmarks, L2-regularised (Williams and Seeger 2001).
+
+A baseline of Wu et al. (2016, section 5.2), who take the landmarks at random.
+"""
+
+import numpy as np
+
+from rfx.features.nystroem import NystroemMap, choose_landmarks
+from rfx.methods import gamma, l2
+from rfx.methods.expansion import ExpansionMethod
+from rfx.solvers.blocks import default_memory_mb, feature_blocks
+
+
+class Nystrom(ExpansionMethod):
+    """lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y) over at most D landmarks; no bias.
+
+    The model is the landmarks and the coefficients K_mm^(-1/2) w, so that predicting takes D kernel values a row.
+    """
+
+    name = "nystrom"
+    summary = "Nystrom approximation of the kernel machine from landmarks"
+    decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel
+    options = {
+        "kernel": "gaussian", "gamma": "paper", "landmarks": "uniform", "n_features": 1000, "lam": 1.0, "loss": None,
+        "solver": "rfx", "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
+    }
+    words = {"lam": (), "solver": ("rfx", "cg", "liblinear")}
+
+    def _fit(self, X, Y):
+        p = self.params
+        self.lam = p["lam"]
+        self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])
+        feature_map, blocks = self._timed(self._blocks, X)
+        solution = l2.solve(self, blocks, Y)
+        self.rank = feature_map.n_features
+        self.intercept = np.zeros(Y.shape[1])
+        self._keep_nonzero(feature_map.landmarks, feature_map.fold(solution.coef))
+        return solution
+
+    def _blocks(self, X):
+        p = self.params
+        limit = default_memory_mb() if p["max_memory"] is None else p["max_memory"]
+        landmarks = choose_landmarks(p["landmarks"], p["kernel"], X, self.kernel_params, p["n_features"], p["seed"], limit)
+        feature_map = NystroemMap(p["kernel"], landmarks, self.kernel_params, p["dtype"])
+        return feature_map, feature_blocks(feature_map, X, 1.0, limit)
+
+    def _describe(self):
+        return super()._describe() | {"n_features": self.params["n_features"], "rank": self.rank}

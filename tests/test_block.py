@@ -1,0 +1,184 @@
+"""Independent blocks: the partition, exact problems in memory, the method."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env, kernels, losses, methods
+from rfx.errors import UsageError
+from rfx.features.partition import Partition, uniform_blocks
+from rfx.solvers.blocks import ArrayBlocks
+from rfx.solvers.kernel_dense import solve_kernel_dense
+from rfx.solvers.l2 import solve_l2
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, 1, (400, 4))
+VALUES = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
+GAMMA = {"gamma": 2.0}
+
+
+@pytest.mark.parametrize(("rows", "size"), [(400, 400), (400, 399), (400, 70), (400, 7), (400, 1), (1, 5), (37, 10)])
+def test_blocks_are_of_equal_size_and_hold_every_row(rows, size):
+    partition, blocks = Partition.fit(X[:rows], size, 0)
+    assert len(blocks) == partition.n_blocks == -(-rows // size)
+    assert np.array_equal(np.sort(np.concatenate(blocks)), np.arange(rows))
+    sizes = [len(block) for block in blocks]
+    assert max(sizes) <= size and max(sizes) - min(sizes) <= 1
+    # the rows themselves, placed later, go where they are
+    assert all(np.array_equal(placed, block) for placed, block in zip(partition.place(X[:rows]), blocks))
+    dealt = uniform_blocks(rows, size, 0)
+    assert np.array_equal(np.sort(np.concatenate(dealt)), np.arange(rows)) and max(map(len, dealt)) <= size
+
+
+def test_blocks_are_parts_of_the_inputs():
+    partition, blocks = Partition.fit(X, 50, 0)
+    spread = np.mean([X[block].std(axis=0).mean() for block in blocks])
+    assert spread < 0.85 * np.mean([X[block].std(axis=0).mean() for block in uniform_blocks(400, 50, 0)])
+    other = Partition.fit(X, 50, 1)[1]
+    assert any(not np.array_equal(a, b) for a, b in zip(blocks, other))
+    # where a row goes does not depend on the rows that it is placed with, nor on how it is stored
+    alone = np.concatenate([[b for b, rows in enumerate(partition.place(row[None])) if len(rows)] for row in X[:60]])
+    together = partition.place(sp.csr_matrix(X))
+    assert all(i in together[b] for i, b in enumerate(alone))
+
+
+def test_rows_that_no_hyperplane_tells_apart():
+    rows = np.repeat(X[:2], 50, axis=0)
+    partition, blocks = Partition.fit(rows, 10, 0)
+    assert [len(block) for block in blocks] == [10] * 10
+    placed = partition.place(X[:1])
+    assert sum(map(len, placed)) == 1
+    method = methods.create("block", block_size=10, lam=1e-6, gamma=1.0).fit(rows, np.repeat([3.0, 5.0], 50))
+    np.testing.assert_allclose(method.predict(X[:2]), [3, 5], atol=1e-4)
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1.0])
+@pytest.mark.parametrize("name", ["squared", "squared_hinge", "logistic"])
+def test_dense_solutions_agree_with_the_linear_solver(name, lam):
+    K = kernels.block("laplacian", X, X, GAMMA)
+    loss = losses.get_loss(name)
+    solution = solve_kernel_dense(K, LABELS[:, None], lam, loss, tol=1e-9)
+    assert solution.converged and -1e-12 <= solution.gap <= 1e-9 * solution.objective
+    expected = solve_l2(ArrayBlocks(np.linalg.cholesky(K)), LABELS, lam, loss, tol=1e-10)
+    assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
+    f = K @ solution.coef[:, 0]
+    assert solution.objective == pytest.approx(0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, LABELS).sum(), rel=1e-9)
+    if name == "squared":
+        np.testing.assert_allclose(solution.coef[:, 0], np.linalg.solve(K + lam * np.eye(400), LABELS), rtol=1e-7, atol=1e-7)
+    short = solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic, tol=1e-12, max_iter=1)
+    assert not short.converged and short.gap >= short.objective - solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic).objective
+
+
+def test_dense_refusals():
+    K = kernels.block("laplacian", X, X, GAMMA)
+    with pytest.raises(UsageError, match="'hinge' is not smooth"):
+        solve_kernel_dense(K, LABELS[:, None], 1.0, losses.Hinge)
+    with pytest.raises(UsageError, match="lambda is 0"):
+        solve_kernel_dense(K, LABELS[:, None], 0, losses.Squared)
+    with pytest.raises(UsageError, match="lambda is 1e-30, below the rounding"):
+        solve_kernel_dense(np.ones((400, 400)), LABELS[:, None], 1e-30, losses.Squared)
+
+
+def block(**more):
+    return methods.create("block", **({"kernel": "laplacian", "gamma": 2.0, "block_size": 70, "lam": 0.1, "scaling": "none"} | more))
+
+
+@pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
+def test_predictions_are_those_of_the_dense_reference(partition):
+    Y = np.column_stack([VALUES, VALUES**2])[:300]
+    train, test = X[:300], X[300:]
+    blocks = Partition.fit(train, 70, 0)[1] if partition == "hyperplanes" else uniform_blocks(300, 70, 0)
+    expected = np.zeros(100)
+    if partition == "hyperplanes":
+        placed = Partition.fit(train, 70, 0)[0].place(test)
+    else:
+        placed = [np.arange(100)] * len(blocks)
+    for rows, own in zip(blocks, placed):
+        K, T = (kernels.block("laplacian", part, train[rows], GAMMA) for part in (train[rows], test[own]))
+        expected[own] += T @ np.linalg.solve(K + 0.1 * np.eye(len(rows)), Y[rows, 0])
+    if partition == "uniform":
+        expected /= len(blocks)
+    method = block(partition=partition).fit(train, Y[:, 0])
+    np.testing.assert_allclose(method.predict(test), expected, atol=1e-10)
+    assert method.info["n_blocks"] == 5 and method.info["model_size"] == 300
+
+
+@pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+def test_one_block_is_the_exact_machine(loss, partition):
+    more = {} if loss == "squared" else {"bias": False}
+    exact = methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none", loss=loss, tol=1e-7, **more)
+    exact.fit(X[:300], LABELS[:300])
+    ours = block(block_size=300, loss=loss, partition=partition).fit(X[:300], LABELS[:300])
+    np.testing.assert_allclose(ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3)
+    assert ours.info["objective"] == pytest.approx(exact.info["objective"], rel=1e-5)
+    assert ours.info["n_blocks"] == 1
+
+
+def test_larger_blocks_come_closer_to_the_exact_machine():
+    exact = methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none").fit(X[:300], VALUES[:300]).predict(X[300:])
+    for partition in ("hyperplanes", "uniform"):
+        errors = [
+            np.mean([np.linalg.norm(block(block_size=size, partition=partition, seed=seed).fit(X[:300], VALUES[:300]).predict(X[300:]) - exact)
+                     for seed in range(3)])
+            for size in (5, 40, 150)
+        ]
+        assert errors[0] > errors[1] > errors[2]
+
+
+@pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+def test_model_file(loss, partition, tmp_path):
+    y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
+    method = block(loss=loss, partition=partition, scaling="minmax11").fit(X[:300], y[:300])
+    assert method.info["converged"] and method.score(X[300:], y[300:])["score"] > 0.8
+    method.save(tmp_path / "m.npz")
+    np.testing.assert_array_equal(methods.load(tmp_path / "m.npz").decision_function(X[300:]), method.decision_function(X[300:]))
+
+
+def test_rows_without_a_weight_are_not_in_the_model(tmp_path):
+    # far from the margin, no row of the squared hinge has a weight
+    y = np.where(X[:, 0] > 0.5, 1.0, -1.0)
+    method = block(loss="squared_hinge", lam=1e-4, kernel="linear", gamma=None, block_size=100, tol=1e-12).fit(X - 0.5, y)
+    assert method.info["model_size"] == len(method.coef) < 400 and method.starts[-1] == len(method.coef)
+    method.save(tmp_path / "m.npz")
+    again = methods.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.decision_function(X - 0.5), method.decision_function(X - 0.5))
+    assert np.mean(again.predict(X - 0.5) == y) > 0.97
+    constant = block().fit(X, np.zeros(400))
+    constant.save(tmp_path / "m.npz")
+    assert not methods.load(tmp_path / "m.npz").predict(X).any()
+
+
+def test_sparse_rows_and_threads_change_nothing(tmp_path):
+    rows = sp.csr_matrix(np.where(X > 0.4, X, 0.0))
+    made = []
+    try:
+        for threads, part in ((1, rows), (2, rows), (2, rows.toarray())):
+            env.set_threads(threads)
+            made.append(block(loss="squared_hinge").fit(part, LABELS).decision_function(part))
+    finally:
+        env.set_threads(None)
+    np.testing.assert_allclose(made[1], made[0], atol=1e-12)
+    np.testing.assert_allclose(made[2], made[0], atol=1e-12)
+    method = block().fit(rows, VALUES)
+    method.save(tmp_path / "m.npz")
+    assert sp.issparse(methods.load(tmp_path / "m.npz").support)
+
+
+def test_the_time_limit_ends_it():
+    late = block(block_size=2, timeout=1e-9).fit(X, VALUES)
+    assert not late.info["converged"] and late.info["model_size"] == 0
+    assert late.info["gap"] == late.info["objective"] == pytest.approx(0.5 * np.sum(VALUES**2))
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="--partition is 'grid'; it must be one of hyperplanes, uniform"):
+        methods.create("block", partition="grid")
+    with pytest.raises(UsageError, match="--block-size is 0"):
+        methods.create("block", block_size=0)
+    with pytest.raises(UsageError, match="--block-size is 1000, which takes 2 MiB a block, more than the 1 MiB of --max-memory"):
+        block(block_size=1000, max_memory=1).fit(X, VALUES)
+    with pytest.raises(UsageError, match="'hinge' is not smooth"):
+        block(loss="hinge").fit(X, LABELS)

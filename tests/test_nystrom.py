@@ -1,0 +1,268 @@
+"""Nystrom features: the kernel that landmarks determine, their choice, the method; ridge on classes, by each method."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env, kernels, methods
+from rfx.errors import DataError, UsageError
+from rfx.features.nystroem import NystroemMap, choose_landmarks, rpcholesky
+from rfx.solvers.blocks import MapBlocks, apply
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, 1, (400, 4))
+VALUES = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
+KERNELS = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
+WAYS = ["uniform", "kmeans", "rpcholesky"]
+
+
+def problem(kernel, rows=X):
+    params = kernels.parameters(kernel, rows, 2.0 if kernels.get_kernel(kernel).paper_gamma else None)
+    return params, kernels.block(kernel, rows, rows, params, dtype=np.float64)
+
+
+def landmarks(how, count, kernel="laplacian", rows=X, seed=0, memory=1000.0):
+    return choose_landmarks(how, kernel, rows, problem(kernel, rows)[0], count, seed, memory)
+
+
+def trace_error(kernel, chosen, rows=X):
+    params, K = problem(kernel, rows)
+    Z = NystroemMap(kernel, chosen, params, np.float64).transform(rows)
+    return float(np.trace(K) - np.sum(Z**2))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_products_are_the_nystrom_approximation(kernel):
+    params, _ = problem(kernel)
+    chosen = X[::10]
+    cross, own = kernels.block(kernel, X, chosen, params), kernels.block(kernel, chosen, chosen, params)
+    expected = cross @ np.linalg.pinv(own, rcond=1e-12, hermitian=True) @ cross.T
+    Z = NystroemMap(kernel, chosen, params, np.float64).transform(X)
+    np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_rows_as_landmarks_give_the_kernel(kernel):
+    params, K = problem(kernel)
+    feature_map = NystroemMap(kernel, landmarks("uniform", 1000, kernel), params, np.float64)
+    Z = feature_map.transform(X)
+    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
+    assert feature_map.n_features == (4 if kernel == "linear" else 400)
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_error_falls_with_the_number_of_landmarks(kernel, how):
+    errors = [np.mean([trace_error(kernel, landmarks(how, count, kernel, seed=seed)) for seed in range(3)]) for count in (5, 20, 80)]
+    assert errors[0] > 1.1 * errors[1] > 1.2 * errors[2] >= 0
+
+
+def test_random_pivots_and_centres_are_better_than_uniform_rows():
+    # few rows far from the others: uniform sampling misses them
+    rows = np.vstack([RNG.normal(0, 0.05, (380, 3)), RNG.normal(0, 1, (20, 3))])
+    errors = {how: np.mean([trace_error("gaussian", landmarks(how, 20, "gaussian", rows, seed), rows) for seed in range(10)]) for how in WAYS}
+    assert errors["rpcholesky"] < 0.5 * errors["uniform"] and errors["kmeans"] < errors["uniform"]
+    plain = {how: np.mean([trace_error("laplacian", landmarks(how, 40, seed=seed)) for seed in range(10)]) for how in WAYS}
+    assert plain["rpcholesky"] <= plain["uniform"]
+
+
+def test_random_pivots_have_the_distribution_of_the_residual_diagonal():
+    # K = diag(4, 2, 1) + ones in a block of two: the second pivot is never of a row that the first explains
+    rows = np.array([[2.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, np.sqrt(2), 0.0], [0.0, 0.0, 1.0]])
+    pairs = [tuple(rpcholesky("linear", rows, {}, 2, seed)) for seed in range(4000)]
+    assert all({0, 1} != set(pair) for pair in pairs)
+    first = np.bincount([pair[0] for pair in pairs], minlength=4) / len(pairs)
+    np.testing.assert_allclose(first, np.array([4, 4, 2, 1]) / 11, atol=0.03)
+    # given that row 0 or 1 was first, 2 and 3 follow as 2 to 1
+    second = np.array([pair[1] for pair in pairs if pair[0] < 2])
+    assert np.mean(second == 2) == pytest.approx(2 / 3, abs=0.04)
+    assert len(rpcholesky("linear", rows, {}, 4, 0)) == 3
+
+
+@pytest.mark.parametrize("how", ["uniform", "rpcholesky"])
+def test_more_landmarks_keep_the_earlier_ones(how):
+    few, many = landmarks(how, 30), landmarks(how, 200)
+    assert np.array_equal(many[:30], few)
+    assert not np.array_equal(few, landmarks(how, 30, seed=1))
+
+
+def test_pivots_of_a_part_of_the_rows_where_memory_is_short():
+    chosen = landmarks("rpcholesky", 10, memory=0.001)
+    assert chosen.shape == (10, 4) and all((X == row).all(axis=1).any() for row in chosen)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_repeated_rows(how):
+    rows = np.repeat(X[:15], 20, axis=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chosen = landmarks(how, 40, "gaussian", rows)
+    params, K = problem("gaussian", rows)
+    feature_map = NystroemMap("gaussian", chosen, params, np.float64)
+    Z = feature_map.transform(rows)
+    assert feature_map.n_features <= 15 and np.isfinite(Z).all()
+    if how == "rpcholesky":
+        assert len(chosen) == 15
+        np.testing.assert_allclose(Z @ Z.T, K, atol=1e-9)
+    method = methods.create("nystrom", landmarks=how, n_features=40, gamma=2.0, dtype="float64").fit(rows, np.repeat(VALUES[:15], 20))
+    assert method.info["converged"] and method.info["rank"] <= 15
+
+
+def test_nearly_dependent_landmarks():
+    rows = np.vstack([X[:30], X[:30] + 1e-9])
+    params, K = problem("gaussian", rows)
+    feature_map = NystroemMap("gaussian", rows, params, np.float64)
+    Z = feature_map.transform(rows)
+    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-9)
+    weights = RNG.standard_normal((feature_map.n_features, 2))
+    folded = kernels.block("gaussian", rows, feature_map.landmarks, params) @ feature_map.fold(weights)
+    np.testing.assert_allclose(folded, Z @ weights, atol=1e-6)
+
+
+def test_what_blocks_ask_of_a_map():
+    params, _ = problem("laplacian")
+    whole = NystroemMap("laplacian", X[:90], params, np.float64)
+    Z = whole.transform(X)
+    columns = np.array([3, 70, 0, 17])
+    np.testing.assert_allclose(whole.select(columns).transform(X), Z[:, columns], atol=1e-12)
+    np.testing.assert_allclose(whole.select(columns).select([2, 0]).transform(X), Z[:, [0, 3]], atol=1e-12)
+    assert whole.select(slice(0, 0)).transform(X).shape == (400, 0)
+    weights = RNG.standard_normal((4, 1))
+    full = np.zeros((90, 1))
+    full[columns] = weights
+    np.testing.assert_allclose(whole.select(columns).fold(weights), whole.fold(full))
+    short = NystroemMap("laplacian", X[:90], params)
+    assert short.transform(X).dtype == np.float32
+    np.testing.assert_allclose(short.transform(X), Z, atol=1e-6)
+    for blocks in (MapBlocks(whole, X, rows=37), MapBlocks(whole, sp.csr_matrix(X), rows=256)):
+        np.testing.assert_allclose(apply(blocks, np.arange(90.0)), Z @ np.arange(90.0), rtol=1e-9)
+    assert sum(part.shape[1] for _, part in MapBlocks(whole, X).columns(40)) == 90
+    with pytest.raises(DataError, match="have 3 features, but the map was made for 4"):
+        whole.transform(X[:, :3])
+
+
+def test_threads_change_nothing():
+    rows = RNG.uniform(0, 1, (3000, 4))
+    made = []
+    try:
+        for threads in (1, 2):
+            env.set_threads(threads)
+            chosen = [choose_landmarks(how, "laplacian", rows, {"gamma": 2.0}, 150, 3, 1000.0) for how in WAYS]
+            made.append([*chosen, NystroemMap("laplacian", chosen[0], {"gamma": 2.0}).transform(rows)])
+    finally:
+        env.set_threads(None)
+    assert all(np.array_equal(one, two) for one, two in zip(*made))
+
+
+def dense_reference(train, test, Y, chosen, lam, gamma):
+    """Predictions of ridge on K_nm K_mm^(-1/2), all in float64 by numpy."""
+    params = {"gamma": gamma}
+    own = kernels.block("laplacian", chosen, chosen, params)
+    values, vectors = np.linalg.eigh(own)
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    Z, T = (kernels.block("laplacian", rows, chosen, params) @ root for rows in (train, test))
+    return T @ np.linalg.solve(Z.T @ Z + lam * np.eye(len(chosen)), Z.T @ Y)
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-7), ("float32", 1e-3)])
+def test_predictions_are_those_of_the_dense_reference(how, dtype, atol):
+    method = methods.create(
+        "nystrom", kernel="laplacian", gamma=2.0, landmarks=how, n_features=50, lam=0.1, scaling="none", dtype=dtype, tol=1e-12,
+    ).fit(X[:300], VALUES[:300])
+    chosen = choose_landmarks(how, "laplacian", X[:300].astype(dtype), {"gamma": 2.0}, 50, 0, 1000.0).astype(np.float64)
+    expected = dense_reference(X[:300], X[300:], VALUES[:300], chosen, 0.1, 2.0)
+    np.testing.assert_allclose(method.predict(X[300:]), expected, atol=atol)
+    assert method.info["rank"] == method.info["model_size"] == 50
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+def test_all_rows_as_landmarks_are_the_exact_machine(loss):
+    common = {"kernel": "laplacian", "gamma": 2.0, "lam": 0.1, "tol": 1e-7}
+    exact = methods.create("kernel", loss=loss, **common, **({} if loss == "squared" else {"bias": False})).fit(X[:300], LABELS[:300])
+    ours = methods.create("nystrom", loss=loss, n_features=300, dtype="float64", **common).fit(X[:300], LABELS[:300])
+    np.testing.assert_allclose(ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3)
+    assert ours.info["objective"] == pytest.approx(exact.info["objective"], rel=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["cg", "liblinear"])
+def test_other_solvers_reach_the_same_model(solver):
+    common = {"n_features": 40, "gamma": 2.0, "lam": 0.1, "loss": "squared" if solver == "cg" else "logistic"}
+    ours = methods.create("nystrom", tol=1e-9, **common).fit(X, LABELS)
+    other = methods.create("nystrom", solver=solver, tol=1e-8, **common).fit(X, LABELS)
+    np.testing.assert_allclose(other.decision_function(X), ours.decision_function(X), atol=1e-3)
+    assert other.info["converged"] and other.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
+
+
+def test_a_model_of_sparse_rows_is_sparse(tmp_path):
+    rows = sp.random(300, 50, density=0.1, format="csr", random_state=0)
+    y = np.where(np.asarray(rows[:, :25].sum(axis=1)).ravel() > 1.2, 1.0, 2.0)
+    for how in WAYS:
+        method = methods.create("nystrom", landmarks=how, n_features=60, scaling="none").fit(rows, y)
+        method.save(tmp_path / "m.npz")
+        again = methods.load(tmp_path / "m.npz")
+        assert sp.issparse(again.support)
+        np.testing.assert_array_equal(again.decision_function(rows), method.decision_function(rows))
+        np.testing.assert_allclose(again.decision_function(rows.toarray()), method.decision_function(rows), atol=1e-8)
+
+
+def test_a_kernel_that_is_zero_everywhere_predicts_zero(tmp_path):
+    for y in (VALUES, LABELS):
+        method = methods.create("nystrom", kernel="linear", scaling="none", task="regression").fit(np.zeros((400, 3)), y)
+        method.save(tmp_path / "m.npz")
+        assert method.info["rank"] == 0 and not methods.load(tmp_path / "m.npz").predict(X[:, :3]).any()
+
+
+SMALL = {
+    "kernel": {"gamma": 2.0},
+    "rf": {"gamma": 2.0, "n_features": 400},
+    "nystrom": {"gamma": 2.0, "n_features": 100},
+    "block": {"gamma": 2.0, "block_size": 90},
+    "rb": {"n_grids": 100},
+}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("name", list(SMALL))
+def test_ridge_on_classes(name, classes):
+    y = LABELS if classes == 2 else np.digitize(VALUES, [0.0, 0.8]) + 4.0
+    solvers = ["rfx", "cg"] if name in ("rf", "nystrom") else [None]
+    for solver in solvers:
+        more = {} if solver is None else {"solver": solver}
+        method = methods.create(name, loss="squared", lam=0.01, kernel="laplacian", **more, **SMALL[name]).fit(X[:300], y[:300])
+        assert method.info["loss"] == "squared" and method.info["converged"]
+        assert method.score(X[300:], y[300:])["score"] > 0.85
+        targets = np.where(y[:300, None] == np.unique(y), 1.0, -1.0)
+        decision = method.decision_function(X[:300]).reshape(300, -1)
+        # the decision values are least-squares fits of the targets +-1, not of a margin
+        assert np.mean((decision - targets[:, -decision.shape[1] :]) ** 2) < 0.35
+
+
+def test_ridge_on_classes_is_one_regression_for_each():
+    y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
+    for name in ("kernel", "block"):
+        whole = methods.create(name, loss="squared", lam=0.01, kernel="laplacian", **SMALL[name]).fit(X[:300], y[:300])
+        parts = [
+            methods.create(name, task="regression", lam=0.01, kernel="laplacian", **SMALL[name])
+            .fit(X[:300], np.where(y[:300] == label, 1.0, -1.0)).decision_function(X[300:])
+            for label in np.unique(y)
+        ]
+        np.testing.assert_allclose(whole.decision_function(X[300:]), np.stack(parts, axis=1), atol=1e-6)
+
+
+def test_refusals():
+    with pytest.raises(UsageError, match="--landmarks is 'grid'; it must be one of uniform, kmeans, rpcholesky"):
+        methods.create("nystrom", landmarks="grid")
+    with pytest.raises(UsageError, match="--landmarks is 'grid'"):
+        landmarks("grid", 3)
+    with pytest.raises(UsageError, match="--n-features is 0"):
+        landmarks("uniform", 0)
+    with pytest.raises(UsageError, match="--solver is cg, which is for squared loss, not squared_hinge; add --loss squared"):
+        methods.create("nystrom", solver="cg").fit(X, LABELS)
+    with pytest.raises(UsageError, match="method rf has no option --landmarks"):
+        methods.create("rf", landmarks="uniform")
+    with pytest.raises(UsageError, match="solver liblinear has no squared loss"):
+        methods.create("nystrom", solver="liblinear").fit(X, VALUES)

@@ -112,7 +112,7 @@ def test_large_means_lose_no_digits():
 def test_refusals():
     with pytest.raises(UsageError, match="scaling 'minmax' is unknown; there are none, minmax01"):
         Scaler.fit(X, "minmax")
-    with pytest.raises(UsageError, match="target scaling 'standard' is unknown; there are none, minmax01"):
+    with pytest.raises(UsageError, match="target scaling 'standard' is unknown; there are none, minmax01, mean"):
         TargetScaler.fit(X[:, 0], "standard")
     with pytest.raises(UsageError, match="unknown"):
         Scaler.from_dict({"kind": "x", "shift": [0], "scale": [1]})
@@ -131,5 +131,8 @@ def test_targets():
     same = TargetScaler.fit(y)
     np.testing.assert_array_equal(same.transform(y), y)
     np.testing.assert_array_equal(same.inverse(y), y)
+    centred = TargetScaler.fit(y, "mean")
+    np.testing.assert_allclose(centred.transform(y), y - np.mean(y))
+    np.testing.assert_allclose(TargetScaler.from_dict(centred.to_dict()).inverse(np.array([0.0, 5.0])), np.mean(y) + np.array([0, 5]))
     flat = TargetScaler.fit(np.array([3.0, 3.0]), "minmax01")
     assert flat.transform(np.array([3.0])) == 0 and flat.inverse(np.array([0.0])) == 3

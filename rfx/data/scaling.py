@@ -8,7 +8,7 @@ import scipy.sparse
 from rfx.errors import DataError, UsageError
 
 KINDS = ("none", "minmax01", "minmax11", "standard")
-TARGET_KINDS = ("none", "minmax01")
+TARGET_KINDS = ("none", "minmax01", "mean")
 _VALUES_A_BLOCK = 1 << 20
 
 
@@ -122,7 +122,7 @@ def _moments(X):
 
 @dataclass
 class TargetScaler:
-    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0, 1]."""
+    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0, 1], `mean` theirs to 0."""
 
     kind: str = "none"
     shift: float = 0.0
@@ -134,6 +134,8 @@ class TargetScaler:
         _checked(kind, TARGET_KINDS, "target scaling")
         if kind == "none":
             return cls()
+        if kind == "mean":
+            return cls(kind, float(np.mean(y)))
         low, high = float(np.min(y)), float(np.max(y))
         return cls(kind, low, high - low if high > low else 1.0)
 

@@ -90,7 +90,10 @@ OPTIONS = {
     for option in (
         Option("task", str, "What is learnt; by default guessed from the targets.", ("regression", "binary", "multiclass")),
         Option("scaling", str, "Scaling of the inputs, learnt on the training rows.", SCALINGS),
-        Option("target_scaling", str, "Scaling of a regression target; the RMSE is in scaled units.", ("none", "minmax01")),
+        Option(
+            "target_scaling", str, "Scaling of a regression target: to [0, 1], or its mean to 0; the RMSE is in scaled units.",
+            ("none", "minmax01", "mean"),
+        ),
         Option(
             "kernel", str, "The kernel, exact or approximated.",
             ("gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"),

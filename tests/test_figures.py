@@ -10,6 +10,7 @@ import zlib
 import pytest
 from click.testing import CliRunner
 
+from rfx import methods
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.experiments import figures, plan, results, tables, wu2016
@@ -277,6 +278,27 @@ def test_plan_of_figure4_has_the_sigma_of_the_plot_data():
     assert sizes == [8, 16, 32, 64, 128, 256, 512, 1024]
 
 
+def test_plan_of_figure5_has_the_authors_parameters_or_one_for_all_methods():
+    authors = {(line["dataset"], line["method"], line["n_features"]): line["parameter"] for line in curves("wu2016_fig5")}
+    runs = plan.load("wu2016-fig5").runs
+    for run in runs:
+        options, method = run["options"], run["method"]
+        size = options.get("n_grids") or options.get("n_features") or options.get("block_size")
+        assert (size is None) == (method == "kernel") and options["loss"] == "squared"
+        if run["label"] == "fig5-paper":
+            parameter = authors[run["dataset"], method, size]
+            assert options["gamma"] == pytest.approx(parameter if method == "rb" else 1 / parameter, rel=1e-5)
+            assert options["kernel"] == ("laplacian" if method == "rb" else "laplacian-l2") and options["lam"] == 0.01
+            assert (method in ("rf", "nystrom")) == (options.get("solver") == "cg")
+        else:
+            alike = {(other["options"]["gamma"], other["options"]["lam"], other["options"]["kernel"]) for other in runs
+                     if (other["dataset"], other["label"]) == (run["dataset"], "fig5-tuned")}  # fmt: skip
+            assert alike == {(options["gamma"], options["lam"], "laplacian")}
+    for method in wu2016.METHODS:
+        own = [run for run in runs if (run["dataset"], run["method"], run["label"]) == ("cadata", method, "fig5-tuned")]
+        assert len(own) == (1 if method == "kernel" else 8)
+
+
 @pytest.mark.parametrize("name", [name for name in plan.names() if name.startswith("wu2016")])
 def test_every_run_has_a_place_in_its_table_and_a_scaling(name):
     short = name.removeprefix("wu2016-")
@@ -285,3 +307,4 @@ def test_every_run_has_a_place_in_its_table_and_a_scaling(name):
             assert run["dataset"] in wu2016.DATA and run["split"] == "wu2016"
             assert run["label"] in {short, *(f"{short}-{setting}" for setting in wu2016.SETTINGS)}
             assert short == "table1" or "scaling" in run["options"]
+            methods.create(run["method"], seed=run["seed"], **run["options"])

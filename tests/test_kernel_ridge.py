@@ -89,6 +89,19 @@ def test_small_lam_takes_the_float64_factor_and_large_lam_the_float32_one():
     assert paths == {1e-6: "cholesky-float64", 1e-2: "cholesky-float32", 1e9: "cholesky-float32"}
 
 
+def test_a_float32_factor_of_a_larger_lam_preconditions_where_float64_does_not_fit():
+    X, Y = problem()
+    params = kernels.parameters("laplacian", X, 4.0)
+    room = len(X) ** 2 * 4 / 2**20
+    passes = {}
+    for memory in (1.01 * room, 0.0):
+        solution = solve_kernel_ridge("laplacian", X, params, Y, 1e-4, tol=1e-8, max_memory_mb=memory)
+        assert solution.converged
+        np.testing.assert_allclose(solution.coef, direct("laplacian", X, params, Y, 1e-4), atol=1e-2 * np.abs(solution.coef).max())
+        passes[solution.trace[-1]["path"]] = solution.n_iter
+    assert passes["preconditioned-float32"] <= passes["conjugate-gradients"]
+
+
 def test_one_row_duplicate_rows_and_zero_targets():
     for memory in (100.0, 0.0):
         one = solve_kernel_ridge("gaussian", np.zeros((1, 2)), {"gamma": 1.0}, np.array([3.0]), 0.5, tol=1e-12, max_memory_mb=memory)

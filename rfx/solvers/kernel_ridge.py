@@ -39,8 +39,9 @@ def solve_kernel_ridge(
 
     X: (n, d) dense, CSR or Prepared. Y: (n,) or (n, n_outputs) targets. lam: un-normalised, in (0, inf). tol: largest
     gap divided by the objective, per output. max_iter: passes over K when K is not kept. max_memory_mb: for K (one
-    copy, in float32 with refinement where lam is large enough for it, else float64) or, where it does not fit, for the
-    preconditioner. deadline: value of time.monotonic() after which no new pass starts. seed: of the landmarks.
+    copy, in float32 with refinement where lam is large enough for it, else float64; where float32 alone fits, as a
+    preconditioner) or, where neither fits, for a preconditioner of low rank. deadline: value of time.monotonic() after
+    which no new pass starts. seed: of the landmarks.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K besides the one that fills
     it. `trace` says which path was taken and the gap after each pass. Raises UsageError for lam, DataError where X and
@@ -66,6 +67,11 @@ def solve_kernel_ridge(
         if solve is None and allowed and n_rows**2 * np.dtype(dtype).itemsize / 2**20 <= limit:
             solve = _cholesky(system, dtype)
             path = f"cholesky-{np.dtype(dtype).name}"
+    if solve is None and n_rows**2 * 4 / 2**20 <= limit:
+        # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at a condition number of
+        # about their ratio.
+        solve = _cholesky(system, np.float32, 30 * np.finfo(np.float32).eps * float(system.diagonal.sum()))
+        path = "preconditioned-float32"
     if solve is None:
         solve = _landmarks(system, limit, np.random.default_rng(seed))
         path = "conjugate-gradients"
@@ -115,8 +121,11 @@ class _System:
         return product
 
 
-def _cholesky(system: _System, dtype):
-    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None where K is not positive."""
+def _cholesky(system: _System, dtype, lam=None):
+    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None where K is not positive.
+
+    lam: by default the system's.
+    """
     n_rows = len(system.Y)
     rows = system.rows.astype(dtype)
     K = np.empty((n_rows, n_rows), dtype)
@@ -125,7 +134,7 @@ def _cholesky(system: _System, dtype):
         stop = min(start + step, n_rows)
         left, right = rows.take(slice(start, stop)), rows.take(slice(start, None))
         kernels.block(system.name, left, right, system.params, out=K[start:stop, start:])
-    K[np.diag_indices(n_rows)] += dtype(system.lam)
+    K[np.diag_indices(n_rows)] += dtype(system.lam if lam is None else lam)
     # Rows of the upper triangle are columns of the lower one in Fortran's order: no copy is made.
     factor = K.T
     if factor_in_place(factor) != 0:

@@ -11,6 +11,7 @@ from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.binned_l2 import line_minimum, solve_binned_l2, solve_binned_ridge
 from rfx.solvers.blocks import ArrayBlocks
 from rfx.solvers.l1 import solve_l1
+from rfx.solvers.l1_design import as_design
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.rb_l1 import _epoch, lambda_max, rb_l1_certificate, solve_rb_l1
 from rfx.solvers.rb_l1_prcd import solve_rb_prcd
@@ -125,22 +126,50 @@ def test_grid_update_is_sequential_coordinate_descent():
     np.testing.assert_allclose(delta, image, atol=1e-12)
 
 
+@pytest.mark.parametrize("crowded", [4000, 10])
 @pytest.mark.parametrize("share", [0.3, 0.03, 0.005])
 @pytest.mark.parametrize("name", list(LOSSES))
-def test_l1_agrees_with_the_dense_solver(name, share):
+def test_l1_agrees_with_the_dense_solver(name, share, crowded):
     loss, y = LOSSES[name]
     lam = share * lambda_max(Z, y, loss)
-    solution = solve_rb_l1(Z, y, lam, loss, tol=1e-6)
+    solution = solve_rb_l1(Z, y, lam, loss, tol=1e-6, crowded=crowded)
+    by_grids = [entry["working"] == Z.shape[1] for entry in solution.trace]
+    assert any(by_grids) == (crowded == 10) and solution.trace[-1]["iteration"] == solution.n_iter
     expected = solve_l1(ArrayBlocks(DENSE), y, lam, loss, tol=1e-7)
     assert solution.converged and 0 <= solution.gap <= 1e-6 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
     f = DENSE @ solution.coef
     assert solution.objective == pytest.approx(lam * np.abs(solution.coef).sum() + loss.value(f, y).sum(), rel=1e-9)
     objective, gap, g = rb_l1_certificate(Z, y, solution.coef, lam, loss)
-    assert (objective, gap) == (pytest.approx(solution.objective), pytest.approx(solution.gap, rel=1e-3))
+    # the solver keeps the best dual value of all its steps
+    assert objective == pytest.approx(solution.objective) and solution.gap <= gap * (1 + 1e-6) + 1e-9 * objective
     np.testing.assert_allclose(g, DENSE.T @ loss.derivative(f, y), atol=1e-9)
     again = solve_rb_l1(Z, y, lam, loss, tol=1e-6, coef0=solution.coef)
     assert again.n_iter == 0
+
+
+def test_the_gram_of_bins_counts_weighted_meetings():
+    design = as_design(Z)
+    left, right = np.split(RNG.permutation(Z.shape[1])[:200], [70])
+    margin, changes = np.where(RNG.random(400) < 0.4, 2.0, 0.0), RNG.choice([-2.0, 0.0, 2.0], 400)
+    for weights in (np.ones(400), margin, changes, RNG.standard_normal(400), np.zeros(400)):
+        rows = np.flatnonzero(weights)
+        square, rest = design.cross(rows, weights[rows], left, right)
+        weighted = weights[:, None] * DENSE
+        np.testing.assert_allclose(square, DENSE[:, left].T @ weighted[:, left], atol=1e-12)
+        np.testing.assert_allclose(rest, DENSE[:, left].T @ weighted[:, right], atol=1e-12)
+        whole = design.cross(rows, weights[rows], np.arange(Z.shape[1]))
+        np.testing.assert_allclose(whole, DENSE.T @ weighted, atol=1e-12)
+        assert np.array_equal(whole, whole.T)
+    assert design.cross(np.arange(400), np.ones(400), left[:0], right)[1].shape == (0, 130)
+
+
+def test_row_weights_are_rounded_to_few_values():
+    design = as_design(Z)
+    few, many = np.where(LABELS > 0, 2.0, 0.0), losses.Logistic.second_derivative(RNG.uniform(-6, 6, 5000), np.ones(5000))
+    assert np.array_equal(design.rounded(few), few) and not design.rounded(np.zeros(3)).any()
+    rounded = design.rounded(many)
+    assert np.all(np.abs(np.log(rounded / many)) <= 0.5 * np.log(1.25) + 1e-12) and len(np.unique(rounded)) < 30
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -175,10 +204,10 @@ def test_l1_is_the_same_for_any_number_of_threads():
     try:
         for threads in (1, 2):
             env.set_threads(threads)
-            results.append(solve_rb_l1(big, y, 3.0, losses.SquaredHinge, max_iter=5).coef)
+            results.append([solve_rb_l1(big, y, 3.0, losses.SquaredHinge, max_iter=5, crowded=crowded).coef for crowded in (4000, 100)])
     finally:
         env.set_threads(None)
-    assert np.array_equal(*results)
+    assert all(np.array_equal(a, b) for a, b in zip(*results))
 
 
 def test_sparse_rb_keeps_few_bins(tmp_path):

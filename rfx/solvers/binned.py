@@ -14,6 +14,8 @@ from rfx import parallel
 _PARTS = 8
 _TOGETHER = 4
 _ROWS = 8192
+# Share of the rows with a value up to which these are picked out rather than all read.
+_PICKED = 0.8
 
 
 class BinnedFeatures:
@@ -33,27 +35,40 @@ class BinnedFeatures:
         return len(self.ids)
 
     def apply(self, w) -> np.ndarray:
-        """Z w in float64: (D,) or (D, k) -> (N,) or (N, k)."""
+        """Z w in float64: (D,) or (D, k) -> (N,) or (N, k). Grids without a weight are not read."""
         if w.ndim == 2:
             return np.stack([self.apply(np.ascontiguousarray(column)) for column in w.T], axis=1).reshape(self.shape[0], w.shape[1])
         w = np.asarray(w, dtype=np.float64)
         out = np.zeros(self.shape[0])
+        grids = np.flatnonzero(np.add.reduceat(w != 0, self.starts[:-1]))
 
         def part(start, stop):
             for first in range(start, stop, _ROWS):
                 rows = slice(first, min(first + _ROWS, stop))
-                _gather(self.ids[:, rows], self.starts, w, self.scale, out[rows])
+                _gather(self.ids[:, rows], grids, self.starts, w, self.scale, out[rows])
 
-        parallel.for_ranges(part, self.shape[0], smallest=1024)
+        if len(grids):
+            parallel.for_ranges(part, self.shape[0], smallest=1024)
         return out
 
     def adjoint(self, u) -> np.ndarray:
-        """Z'u in float64: (N,) or (N, k) -> (D,) or (D, k)."""
+        """Z'u in float64: (N,) or (N, k) -> (D,) or (D, k). Rows with a zero are passed over where they are many."""
         if u.ndim == 2:
             return np.stack([self.adjoint(column) for column in u.T], axis=1).reshape(self.shape[1], u.shape[1])
         u = self.scale * np.asarray(u, dtype=np.float64)
         out = np.zeros(self.shape[1])
-        parallel.for_ranges(lambda start, stop: _scatter(self.ids[start:stop], self.starts[start : stop + 1], u, out), self.n_grids)
+        rows = np.flatnonzero(u)
+        if len(rows) < _PICKED * len(u):
+            values = u[rows]
+
+            def part(start, stop):
+                _scatter_picked(self.ids[start:stop], self.starts[start : stop + 1], rows, values, out)
+        else:
+
+            def part(start, stop):
+                _scatter(self.ids[start:stop], self.starts[start : stop + 1], u, out)
+
+        parallel.for_ranges(part, self.n_grids)
         return out
 
     def kernel(self, a) -> np.ndarray:
@@ -89,17 +104,17 @@ class BinnedFeatures:
 
 
 @njit(cache=True, nogil=True)
-def _gather(ids, starts, w, scale, out):
-    """out_i <- scale sum_r w[starts_r + ids_ri], four grids at a time so that out is read and written less often."""
-    grids = len(ids)
-    whole = grids - grids % 4
-    for r in range(0, whole, 4):
-        a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
-        wa, wb, wc, wd = w[starts[r] :], w[starts[r + 1] :], w[starts[r + 2] :], w[starts[r + 3] :]
+def _gather(ids, grids, starts, w, scale, out):
+    """out_i <- scale sum_{r in grids} w[starts_r + ids_ri], four grids at a time so that out is read and written less often."""
+    whole = len(grids) - len(grids) % 4
+    for k in range(0, whole, 4):
+        ra, rb, rc, rd = grids[k], grids[k + 1], grids[k + 2], grids[k + 3]
+        a, b, c, d = ids[ra], ids[rb], ids[rc], ids[rd]
+        wa, wb, wc, wd = w[starts[ra] :], w[starts[rb] :], w[starts[rc] :], w[starts[rd] :]
         for i in range(len(out)):
             out[i] += (wa[a[i]] + wb[b[i]]) + (wc[c[i]] + wd[d[i]])
-    for r in range(whole, grids):
-        a, wa = ids[r], w[starts[r] :]
+    for k in range(whole, len(grids)):
+        a, wa = ids[grids[k]], w[starts[grids[k]] :]
         for i in range(len(out)):
             out[i] += wa[a[i]]
     for i in range(len(out)):
@@ -124,6 +139,26 @@ def _scatter(ids, starts, u, out):
         a, ga = ids[r], out[starts[r] :]
         for i in range(len(u)):
             ga[a[i]] += u[i]
+
+
+@njit(cache=True, nogil=True)
+def _scatter_picked(ids, starts, rows, values, out):
+    """The same for the rows whose value is not zero: out[starts_r + ids[r, rows_t]] <- out[..] + values_t."""
+    grids = len(ids)
+    whole = grids - grids % 4
+    for r in range(0, whole, 4):
+        a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
+        ga, gb, gc, gd = out[starts[r] :], out[starts[r + 1] :], out[starts[r + 2] :], out[starts[r + 3] :]
+        for t in range(len(rows)):
+            i, v = rows[t], values[t]
+            ga[a[i]] += v
+            gb[b[i]] += v
+            gc[c[i]] += v
+            gd[d[i]] += v
+    for r in range(whole, grids):
+        a, ga = ids[r], out[starts[r] :]
+        for t in range(len(rows)):
+            ga[a[rows[t]]] += values[t]
 
 
 @njit(cache=True, nogil=True)

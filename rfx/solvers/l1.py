@@ -41,6 +41,7 @@ def solve_l1(
     tol=1e-4,
     max_iter=200,
     working=None,
+    strict=False,
     deadline=None,
     gram=None,
     max_memory_mb=2048.0,
@@ -51,6 +52,7 @@ def solve_l1(
     y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: a class of rfx.losses.
     coef0: (D,) warm start. tol: on gap / objective. max_iter: Newton steps.
     working: largest number of columns in the working set (default: what the Gram matrix may have in half the memory).
+    strict: end, not converged, as soon as that many columns want to be in it, for a caller who then goes on otherwise.
     deadline: value of time.monotonic() after which no new step starts.
     gram: a GramCache to reuse between calls on the same rows, see there.
     max_memory_mb: bound on working memory in MiB: half for the Gram matrix and its factors, half for a copy of
@@ -72,7 +74,7 @@ def solve_l1(
     problem = _Problem(
         design, y, float(lam), loss, _start(coef0, design.shape[1]), GramCache() if gram is None else gram,
         tol, max_iter, deadline,
-        limit=working or max(512, int(np.sqrt(half / 24))),
+        limit=working or largest_working_set(max_memory_mb), strict=strict,
         # Half again: while columns are taken over, the old copy and the new one exist together.
         held_limit=int(half / 2 // (max(1, len(y)) * design.itemsize)),
     )
@@ -88,6 +90,11 @@ def solve_l1(
         converged=problem.converged,
         trace=problem.trace,
     )
+
+
+def largest_working_set(max_memory_mb) -> int:
+    """Columns of which the Gram matrix and its factors take half the memory."""
+    return max(512, int(np.sqrt(max_memory_mb * 2**20 / 48)))
 
 
 def path_l1(blocks, y, lams, loss, *, coef0=None, gram=None, **options) -> list[Solution]:
@@ -132,6 +139,7 @@ class _Problem:
     deadline: float | None
     limit: int
     held_limit: int
+    strict: bool = False
     trace: list = field(default_factory=list)
     n_iter: int = 0
     dual: float = -np.inf
@@ -219,6 +227,8 @@ class _Problem:
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
         coef = self.coef
         wanted = self._working(gradient, lam, self.limit, max(128, 2 * np.count_nonzero(coef)))
+        if self.strict and len(wanted) == self.limit:
+            return 0
         weights = self.loss.second_derivative(self.decision, self.y)
         if self.curvature is not None:
             weights = np.maximum(weights, self.curvature)

@@ -11,6 +11,8 @@ from scipy import sparse
 
 from rfx.errors import UsageError
 from rfx.parallel import for_ranges
+from rfx.solvers.binned import BinnedFeatures
+from rfx.solvers.binned_gram import BinnedDesign
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
@@ -19,12 +21,14 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def as_design(blocks):
-    """The design of an ArrayBlocks, a walk over row blocks, an ndarray or a scipy sparse matrix, all (N, D).
+    """The design of an ArrayBlocks, a walk over row blocks, BinnedFeatures, an ndarray or a scipy sparse matrix, all (N, D).
 
     Raises UsageError for anything else.
     """
     if isinstance(blocks, ArrayBlocks):
         blocks = blocks.Z
+    if isinstance(blocks, BinnedFeatures):
+        return BinnedDesign(blocks)
     if sparse.issparse(blocks):
         return SparseDesign(blocks)
     if isinstance(blocks, np.ndarray):

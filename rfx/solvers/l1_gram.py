@@ -64,6 +64,7 @@ class GramCache:
         H is C-contiguous in its leading corner, at least as large as needed, and must not be changed. Columns that
         are not wanted are forgotten, unless the weights stay as they are (squared loss): then they cost nothing.
         """
+        weights = design.rounded(weights) if hasattr(design, "rounded") else weights
         if self.weights is not None and len(self.weights) != len(weights):
             self.clear()
         held = np.isin(self.columns, wanted, assume_unique=True)

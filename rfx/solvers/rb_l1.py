@@ -1,11 +1,12 @@
 """L1 regularisation over random binning features: min_w lam ||w||_1 + sum_n L(z_n.w, y_n) (Wu et al. 2016, section 4.2).
 
-The bins of a grid share no rows, so that coordinate descent over them separates: the exact update of a whole grid is one
-sum over rows by bin, a soft threshold per bin and one look-up per row. A Newton step replaces the loss by its quadratic
-model, whose coordinate descent needs no line search and runs over the rows with curvature only. Where it crawls it is
-extrapolated (Anderson acceleration, Bertrand and Massias 2021) or, as soon as few enough bins have a weight, the quadratic
-of these is approached by Newton steps with its Hessian: how often two bins meet in a row. The certificate is the duality gap of u = s L'(Z w) with the largest
-s <= 1 that makes ||Z'u||_inf <= lam.
+Nearly all bins end with weight zero, so that proximal Newton steps on a working set of bins (`rfx.solvers.l1`) are the way,
+as long as it is small enough for its Gram matrix: how often two bins meet in a row (`binned_gram.py`). Small lam wants many
+bins before it drops most of them. Then the quadratic model of the loss is approached grid by grid: the bins of a grid share
+no rows, so that coordinate descent over them separates, and the exact update of a whole grid is one sum over rows by bin, a
+soft threshold per bin and one look-up per row. It needs no line search, runs over the rows with curvature only, and is
+extrapolated (Anderson acceleration, Bertrand and Massias 2021). The certificate is the duality gap of u = s L'(Z w) with the
+largest s <= 1 that makes ||Z'u||_inf <= lam.
 """
 
 import numpy as np
@@ -15,46 +16,73 @@ from rfx.errors import UsageError
 from rfx.solvers.base import Solution
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.cg import check_problem, late
-from rfx.solvers.l1_quadratic import newton_faces
+from rfx.solvers.l1 import dual_value, largest_working_set, solve_l1
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
 _MEMORY = 5
 _EPOCHS = 200
-# Epochs before the Hessian is made and between two of them, the most of them in one Newton step, the most bins.
-_PATIENCE, _BETWEEN, _SOLVED, _LARGEST = 12, 3, 4, 4000
-# Most epochs once the Hessian was used: what is left is better done after the next Newton step.
-_AFTER = 10
-_NEAR = 0.9
 # Rows with curvature are copied out when they are a smaller share than this.
 _COPIED = 0.8
+# More bins than this in the first working sets, most of which will be dropped again, are left to the updates by grids.
+_CROWDED = 4000
+# The bins with a weight have settled when fewer than this share of them came or went in a step.
+_SETTLED = 0.1
 
 
-def solve_rb_l1(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, deadline=None) -> Solution:
+def solve_rb_l1(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, deadline=None, max_memory_mb=2048.0, crowded=_CROWDED) -> Solution:
     """The minimiser for one output.
 
     Z: BinnedFeatures (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,)
-    starting point. tol: relative duality gap. max_iter: Newton steps (n_iter counts them). Raises UsageError for a loss
-    without second derivative, a lam that is not positive, targets that are not one for each row.
+    starting point. tol: relative duality gap. max_iter: Newton steps (n_iter counts them). max_memory_mb: what the Gram matrix
+    of the working set and its factors may take in MiB, besides Z. crowded: the size of a working set from which on the bins are
+    updated grid by grid. Raises UsageError for a loss without second derivative, a lam that is not positive, targets that are
+    not one for each row.
     """
     if not hasattr(loss, "second_derivative"):
         raise UsageError(f"loss {loss.name!r} is not smooth; choose squared, squared_hinge or logistic")
     check_problem(Z, y, lam)
     y = np.asarray(y, dtype=np.float64)
-    w = np.zeros(Z.shape[1]) if coef0 is None else np.array(coef0, dtype=np.float64)
-    f = Z.apply(w) if w.any() else np.zeros(len(y))
-    n_iter, epochs, trace = 0, 0, []
+    coef0 = np.zeros(Z.shape[1]) if coef0 is None else np.array(coef0, dtype=np.float64)
+    largest = largest_working_set(max_memory_mb)
+    limit, solution, by_grids = min(crowded, largest), None, False
+    while True:
+        w, left = (coef0, max_iter) if solution is None else (solution.coef, max_iter - solution.n_iter)
+        if by_grids:
+            part = _by_grids(Z, y, lam, loss, w, tol, left, deadline, largest)
+        else:
+            part = solve_l1(
+                Z, y, lam, loss, coef0=w, tol=tol, max_iter=left, deadline=deadline, max_memory_mb=max_memory_mb, working=limit, strict=True
+            )
+        solution = part if solution is None else _joined(solution, part, tol)
+        if solution.converged or solution.n_iter >= max_iter or late(deadline):
+            return solution
+        limit, by_grids = largest, not by_grids
+
+
+def _joined(first, second, tol) -> Solution:
+    """The solution `second`, which went on where `first` had ended."""
+    gap = second.objective - max(first.objective - first.gap, second.objective - second.gap)
+    trace = first.trace + [dict(entry, iteration=first.n_iter + entry["iteration"]) for entry in second.trace]
+    return Solution(second.coef, second.objective, gap, first.n_iter + second.n_iter, gap <= tol * second.objective, trace)
+
+
+def _by_grids(Z, y, lam, loss, w, tol, max_iter, deadline, limit) -> Solution:
+    """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter and these hardly change."""
+    f, bound, n_iter, settled, trace = Z.apply(w), -np.inf, 0, False, []
     while True:
         objective, gap, g = rb_l1_certificate(Z, y, w, lam, loss, f)
-        trace.append({"iteration": n_iter, "epochs": epochs, "objective": objective, "gap": gap, "nnz": int(np.count_nonzero(w))})
+        bound = max(bound, objective - gap)
+        gap = objective - bound
+        trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "nnz": int(np.count_nonzero(w)), "working": len(w)})
         converged = gap <= tol * objective
-        if converged or n_iter >= max_iter or late(deadline):
+        few = settled and np.count_nonzero((w != 0) | (np.abs(g) > lam)) < limit
+        if converged or few or n_iter >= max_iter or late(deadline):
             return Solution(w, objective, gap, n_iter, converged, trace)
         accuracy = float(np.clip(0.3 * np.sqrt(gap / objective), 0.01, 0.1))
-        # far from the optimum the bins with a weight change too much for their Hessian to be worth it
-        patience = _PATIENCE if gap < _NEAR * objective else _EPOCHS
-        target, used = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, patience, deadline)
-        epochs += used
+        target = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, deadline)
+        before = w != 0
         w, f = _search(Z, y, w, f, target, lam, loss, objective)
+        settled = np.count_nonzero(before != (w != 0)) < _SETTLED * np.count_nonzero(w)
         n_iter += 1
 
 
@@ -63,9 +91,8 @@ def rb_l1_certificate(Z, y, w, lam, loss, f=None):
     f = Z.apply(w) if f is None else f
     u = loss.derivative(f, y)
     g = Z.adjoint(u)
-    u = loss.clip_dual(u * min(1.0, lam / max(float(np.abs(g).max(initial=0.0)), 1e-300)), y)
     objective = lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
-    return objective, max(0.0, objective + float(loss.conjugate(u, y).sum())), g
+    return objective, max(0.0, objective - dual_value(loss, u, y, lam, g)), g
 
 
 def lambda_max(Z, y, loss) -> float:
@@ -73,54 +100,35 @@ def lambda_max(Z, y, loss) -> float:
     return float(np.abs(Z.adjoint(loss.derivative(np.zeros(len(y)), np.asarray(y, dtype=np.float64)))).max(initial=0.0))
 
 
-def _minimise_model(Z, w0, g, curvature, lam, accuracy, patience, deadline):
-    """(w, epochs): g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
+def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
+    """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
     """
     ids, chosen = Z.ids, np.flatnonzero(curvature)
     if len(chosen) < _COPIED * len(curvature):
         ids, curvature = np.ascontiguousarray(ids[:, chosen]), curvature[chosen]
-    part = BinnedFeatures(ids, Z.starts, Z.scale)
-    diagonal = part.squares(curvature)
+    diagonal = BinnedFeatures(ids, Z.starts, Z.scale).squares(curvature)
     largest = int(np.diff(Z.starts).max())
     sums, steps = np.empty((2, largest)), np.empty(largest)
     w, delta = w0.copy(), np.zeros(len(curvature))
-    points, first, due, solved = [], 0.0, patience, 0
+    points, first = [], 0.0
 
     def value(w, delta):
         return float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
 
-    for epoch in range(1, _EPOCHS + 1):
+    for _ in range(_EPOCHS):
         moved = _epoch(ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, sums, steps)
         first = first or moved
-        if moved <= accuracy**2 * first or late(deadline) or (solved == _SOLVED and epoch >= due + _AFTER):
+        if moved <= accuracy**2 * first or late(deadline):
             break
-        if epoch >= due and solved < _SOLVED and np.count_nonzero(w) <= _LARGEST:
-            _solve_support(part, w, g + part.adjoint(curvature * delta), curvature, lam)
-            delta = part.apply(w - w0)
-            points, due, solved = [], epoch + _BETWEEN, solved + 1
-            continue
         points.append((w.copy(), delta.copy()))
         if len(points) > _MEMORY:
             better = _extrapolate(points)
             if better is not None and value(*better) < value(w, delta):
                 w, delta = better
             points = []
-    return w, epoch
-
-
-def _solve_support(Z, w, gradient, curvature, lam):
-    """Newton steps for the bins with a weight, in place; gradient (D,): that of the model's smooth part at w."""
-    support = np.flatnonzero(w)
-    place = np.full(Z.shape[1], -1, np.int32)
-    place[support] = np.arange(len(support))
-    hessian = np.zeros((len(support), len(support)))
-    _meetings(Z.ids, Z.starts, place, Z.scale**2 * curvature, hessian)
-    hessian += np.tril(hessian, -1).T
-    x, q = w[support], gradient[support]
-    newton_faces(hessian, q, x, lam, attempts=2)
-    w[support] = x
+    return w
 
 
 def _extrapolate(points):
@@ -193,28 +201,3 @@ def _epoch(ids, starts, w, g, diagonal, curvature, delta, lam, scale, sums, step
                 after[following[i]] += curvature[i] * delta[i]
         now, after = after, now
     return moved
-
-
-@njit(cache=True, nogil=True)
-def _meetings(ids, starts, place, weights, hessian):
-    """hessian[a, b] <- hessian[a, b] + the weights of the rows in both bins, b <= a; place (D,): a bin's index, -1 for none."""
-    rows = 256
-    found = np.empty((rows, len(ids)), np.int32)
-    counts = np.empty(rows, np.int64)
-    for start in range(0, ids.shape[1], rows):
-        size = min(rows, ids.shape[1] - start)
-        counts[:] = 0
-        for r in range(len(ids)):
-            own = place[starts[r] :]
-            for i in range(size):
-                index = own[ids[r, start + i]]
-                if index >= 0:
-                    found[i, counts[i]] = index
-                    counts[i] += 1
-        for i in range(size):
-            weight = weights[start + i]
-            # grids come in order, and with them the indices
-            for s in range(counts[i]):
-                row = hessian[found[i, s]]
-                for t in range(s + 1):
-                    row[found[i, t]] += weight

@@ -105,6 +105,17 @@ def test_path_agrees_with_single_solutions(task):
         assert point.info["converged"] and point.info["gap"] <= 1.01e-6 * point.info["objective"] * 3
 
 
+@pytest.mark.parametrize("task", list(TARGETS))
+def test_path_of_rf_agrees_with_single_solutions(task):
+    path = fitted("rf", task, lam_path="20:0.5:4", tol=1e-7).path_points()
+    assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
+    for point in path:
+        alone = fitted("rf", task, lam=point.info["lam"], tol=1e-7)
+        assert point.info["objective"] == pytest.approx(alone.info["objective"], rel=1e-5)
+        np.testing.assert_allclose(point._decide(X), alone._decide(X), atol=0.02 * np.abs(alone._decide(X)).max())
+        assert point.info["converged"] and point.info["gap"] <= 1.01e-7 * point.info["objective"] * 3
+
+
 def test_lambda_above_the_largest_gives_an_empty_model(tmp_path):
     method = fitted("sparse-rf", "binary", lam=1e6)
     assert method.info["model_size"] == 0 and method.info["converged"]

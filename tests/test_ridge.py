@@ -9,7 +9,7 @@ from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.solvers import ridge
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
-from rfx.solvers.cg import choose_factor
+from rfx.solvers.cg import Gram, choose_factor
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 
@@ -80,6 +80,19 @@ def test_a_grid_of_lambdas_equals_one_by_one():
         alone = solve_ridge(ArrayBlocks(Z), Y, lam, tol=1e-10)
         np.testing.assert_allclose(solution.coef, alone.coef, rtol=0, atol=1e-9 * np.abs(alone.coef).max())
         np.testing.assert_allclose(solution.coef, reference(Z, Y, lam), rtol=0, atol=1e-3 * np.abs(alone.coef).max())
+
+
+def test_neighbouring_lambdas_share_a_factor(monkeypatch):
+    made = []
+    monkeypatch.setattr(Gram, "factor", lambda self, diagonal, factor=Gram.factor: made.append(diagonal) or factor(self, diagonal))
+    Z, Y = make(600, 500, (), decay=0.05)
+    lams = np.geomspace(10, 0.1, 9)
+    solutions = solve_ridge_grid(ArrayBlocks(Z), Y, lams, tol=1e-8)
+    assert 1 <= len(made) < len(lams)
+    for lam, solution in zip(lams, solutions, strict=True):
+        exact = reference(Z, Y, lam)
+        assert solution.converged
+        assert objective(Z, Y, lam, exact) * (1 + 1.01e-8) >= solution.objective
 
 
 @pytest.mark.parametrize("n_features", [64, 1500])

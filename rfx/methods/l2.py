@@ -3,10 +3,10 @@
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Solution, stack
 from rfx.solvers.l2 import solve_l2
 from rfx.solvers.liblinear import solve_liblinear
-from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
+from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 
 def solve(method, blocks, Y) -> Solution:
@@ -32,6 +32,22 @@ def solve(method, blocks, Y) -> Solution:
     if method.loss.name == "squared":
         return solve_ridge(blocks, Y, method.lam, **limits)
     return method._each_output(Y, lambda y: solve_l2(blocks, y, method.lam, method.loss, **limits))
+
+
+def solve_path(method, blocks, Y, lams) -> list[Solution]:
+    """A Solution for each of `lams` by rfx's own solvers: squared loss from one Gram matrix, else each started at the last."""
+    limits = {"deadline": method.deadline} | _given(method.params, "tol", "max_iter", "max_memory")
+    if method.loss.name == "squared":
+        return solve_ridge_grid(blocks, Y, lams, **limits)
+
+    def follow(y):
+        coef, solutions = None, []
+        for lam in lams:
+            solutions.append(solve_l2(blocks, y, lam, method.loss, coef0=coef, **limits))
+            coef = solutions[-1].coef
+        return solutions
+
+    return [stack(list(outputs)) for outputs in zip(*(follow(y) for y in Y.T), strict=True)]
 
 
 def _given(params, *names):

@@ -1,11 +1,15 @@
 """What rf, sparse-rf and their relatives share: a linear model on the random features of one map."""
 
+import copy
+
 import numpy as np
 
 from rfx.errors import UsageError
 from rfx.features import FeatureMap, sample
 from rfx.methods import gamma
 from rfx.methods.base import Method
+from rfx.methods.options import Path
+from rfx.solvers.base import Solution
 from rfx.solvers.blocks import MapBlocks, apply
 
 PREDICTION_BYTES = 4 * 2**20
@@ -48,6 +52,33 @@ class LinearMethod(Method):
         """The model of the features with a non-zero weight in any output."""
         used = np.flatnonzero(np.any(coef != 0, axis=1))
         self.map, self.coef = feature_map.select(used), coef[used]
+
+    def _path_lams(self) -> list[float]:
+        """The lambdas of --lam-path, from the largest to the smallest."""
+        if self.params["solver"] != "rfx":
+            raise UsageError(f"--lam-path needs --solver rfx; {self.params['solver']} starts every lambda anew")
+        return Path.values(self.params["lam_path"])
+
+    def _keep_path(self, feature_map, lams, solutions, scale=1.0) -> Solution:
+        """A trained method for each lambda into self.path, weights times `scale`; self is the last."""
+        self.path = []
+        for lam, solution in zip(lams, solutions, strict=True):
+            point = copy.copy(self)
+            point.lam = lam
+            point._keep_nonzero(feature_map, np.asarray(solution.coef) * scale)
+            self.path.append((point, solution))
+        self.lam, self.map, self.coef = point.lam, point.map, point.coef
+        return solution
+
+    def path_points(self) -> list["LinearMethod"]:
+        """After a fit with lam_path: a trained method for each lambda, from the largest to the smallest."""
+        points = []
+        for point, solution in self.path:
+            certificate = {name: getattr(solution, name) for name in ("objective", "gap", "n_iter", "converged")}
+            point.params = self.params | {"lam": point.lam}
+            point.info = self.info | certificate | point._describe()
+            points.append(point)
+        return points
 
 
 def linear_decision(feature_map, coef, X) -> np.ndarray:

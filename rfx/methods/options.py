@@ -131,7 +131,8 @@ OPTIONS = {
         ),
         Option(
             "lam_path", Path,
-            "Solve for a whole path of lambdas, each started at the one before, over all D features at once; a model and a row each.",
+            "Solve for a whole path of lambdas (rf, sparse-rf), from one Gram matrix or each started at the one before, over all D features "
+            "at once; a model and a row each.",
         ),
         Option("loss", str, "The loss; by default squared for regression, squared_hinge for classification.",
                ("squared", "squared_hinge", "logistic", "hinge")),

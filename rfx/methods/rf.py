@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from rfx.methods import l2
 from rfx.methods.linear import LinearMethod
 from rfx.solvers.blocks import feature_blocks
@@ -15,17 +13,17 @@ class RF(LinearMethod):
     name = "rf"
     summary = "random features with L2 regularisation: approximates the kernel machine"
     options = {
-        "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": 1.0, "loss": None,
+        "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": 1.0, "lam_path": None, "loss": None,
         "solver": "rfx", "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
     words = {"lam": (), "solver": ("rfx", "cg", "liblinear")}
 
     def _fit(self, X, Y):
-        self.lam = self.params["lam"]
+        lams = self._path_lams() if self.params["lam_path"] else [self.params["lam"]]
+        self.lam = lams[0]
         feature_map, blocks = self._timed(self._blocks, X, Y)
-        solution = l2.solve(self, blocks, Y)
-        self._keep_nonzero(feature_map, np.asarray(solution.coef) / math.sqrt(self.params["n_features"]))
-        return solution
+        solutions = l2.solve_path(self, blocks, Y, lams) if self.params["lam_path"] else [l2.solve(self, blocks, Y)]
+        return self._keep_path(feature_map, lams, solutions, 1 / math.sqrt(self.params["n_features"]))
 
     def _blocks(self, X, Y):
         feature_map = self._sample(X, Y, self.lam)

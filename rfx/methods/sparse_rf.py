@@ -1,13 +1,11 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
 
-import copy
 import functools
 
 import numpy as np
 
 from rfx.errors import UsageError
 from rfx.methods.linear import LinearMethod, linear_decision
-from rfx.methods.options import Path
 from rfx.methods.rf import RF
 from rfx.solvers.algorithm1 import screened, solve_rounds
 from rfx.solvers.base import Solution, stack
@@ -46,31 +44,12 @@ class SparseRF(LinearMethod):
         return solution
 
     def _fit_path(self, feature_map, X, Y) -> Solution:
-        """All lambdas of --lam-path over all features; self.path holds a trained method for each, self is the last."""
-        if self.params["solver"] != "rfx":
-            raise UsageError(f"--lam-path needs --solver rfx; {self.params['solver']} starts every lambda anew")
+        """All lambdas of --lam-path over all features."""
+        lams = self._path_lams()
         blocks = self._timed(feature_blocks, feature_map, X, 1.0, self.params["max_memory"])
-        lams = Path.values(self.params["lam_path"])
         options = {"tol": self.params["tol"] or TOL, "deadline": self.deadline, **self._limits()}
         outputs = [path_l1(blocks, y, lams, self.loss, **options) for y in Y.T]
-        self.path = []
-        for lam, solutions in zip(lams, zip(*outputs)):
-            point, solution = copy.copy(self), stack(list(solutions))
-            point.lam = lam
-            point._keep_nonzero(feature_map, solution.coef)
-            self.path.append((point, solution))
-        self.lam, self.map, self.coef = point.lam, point.map, point.coef
-        return solution
-
-    def path_points(self) -> list["SparseRF"]:
-        """After a fit with lam_path: a trained method for each lambda, from the largest to the smallest."""
-        points = []
-        for point, solution in self.path:
-            certificate = {name: getattr(solution, name) for name in ("objective", "gap", "n_iter", "converged")}
-            point.params = self.params | {"lam": point.lam}
-            point.info = self.info | certificate | point._describe()
-            points.append(point)
-        return points
+        return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
     def _solve(self, feature_map, X, Y, lam) -> Solution:
         def one(y):

@@ -4,8 +4,8 @@ Conjugate gradients on the features themselves, with float64 sums, preconditione
 have few directions that matter at a given lambda, so that a Gram matrix of some of the rows and a dozen walks are often
 cheaper than the whole Gram matrix; where they are not, or turn out not to be, the smaller of Z'Z and Z Z' is summed over
 blocks into one array and factored in place, and what is left to correct is the rounding of the factor's type. Several
-lambdas share the Gram matrix, which is factored anew for each: an eigendecomposition costs as much as about twenty-five
-factorisations.
+lambdas share the Gram matrix, and its factor too where the few steps that another lambda takes with it are expected to cost
+less than a new one. (An eigendecomposition would do for all, but costs as much as about twenty-five factorisations.)
 """
 
 import numpy as np
@@ -17,6 +17,8 @@ from rfx.solvers.cg import RowFactor, check_problem, choose_factor, conjugate_gr
 _RESTARTS = 20
 # Steps that a sampled factor is expected to need, and those after which it is given up for the whole Gram matrix.
 _EXPECTED_STEPS, _PATIENCE = 15, 40
+# Steps that a factor for another lambda is expected to need, for each unit by which the root of the lambdas' ratio exceeds one.
+_STEPS_PER_ROOT = 8
 # Seconds for one float32 multiplication and addition in a Gram matrix, for one feature read and for one computed:
 # only their ratios matter.
 _GRAM, _READ, _COMPUTED = 1e-11, 3e-10, 1.5e-9
@@ -80,7 +82,7 @@ def solve_ridge_grid(
     for lam in lams:
         check_problem(blocks, Y, lam)
     limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    factors = _Factors(blocks, limit, _sampling_pays(blocks, Y, len(lams)))
+    factors = _Factors(blocks, Y[:1].size, limit, _sampling_pays(blocks, Y, len(lams)))
     return [_solve(blocks, Y, lam, factors, tol, max_iter, deadline) for lam in lams]
 
 
@@ -95,17 +97,24 @@ def _sampling_pays(blocks, Y, lams):
     if rows >= n_rows:
         return False
     sampled = rows**2 * n_columns if rows < n_columns else 8 * n_columns**3
-    walk = n_rows * n_columns * Y[:1].size * (_READ if isinstance(blocks, ArrayBlocks) else _COMPUTED)
-    whole = (large * small**2 + lams * small**3 / 3) * _GRAM
-    return 2 * (sampled * _GRAM + lams * _EXPECTED_STEPS * walk) < whole
+    whole = large * small**2 * _GRAM + lams * _factor_cost(blocks)
+    return 2 * (sampled * _GRAM + lams * _EXPECTED_STEPS * _walk_cost(blocks, Y[:1].size)) < whole
+
+
+def _walk_cost(blocks, outputs):
+    return blocks.shape[0] * blocks.shape[1] * outputs * (_READ if isinstance(blocks, ArrayBlocks) else _COMPUTED)
+
+
+def _factor_cost(blocks):
+    return min(blocks.shape) ** 3 / 3 * _GRAM
 
 
 class _Factors:
     """The preconditioners of one problem, each made when first asked for."""
 
-    def __init__(self, blocks, limit, sampling):
-        self.blocks, self.limit, self.sampling = blocks, limit, sampling
-        self._sampled = self._whole = None
+    def __init__(self, blocks, outputs, limit, sampling):
+        self.blocks, self.outputs, self.limit, self.sampling = blocks, outputs, limit, sampling
+        self._sampled = self._whole = self._factored = None
 
     def sampled(self, lam):
         if self._sampled is None:
@@ -117,7 +126,16 @@ class _Factors:
         self._sampled, self.sampling = None, False
         if self._whole is None:
             self._whole = choose_factor(self.blocks, self.limit)
-        return self._whole.prepare(lam)
+        if self._factored is None or not self._serves(lam):
+            self._whole.prepare(lam)
+            self._factored = lam
+        return self._whole
+
+    def _serves(self, lam):
+        """Whether the factor for another lambda is good enough: the condition number is at most the lambdas' ratio."""
+        ratio = max(lam / self._factored, self._factored / lam)
+        steps = _STEPS_PER_ROOT * (np.sqrt(ratio) - 1)
+        return steps * _walk_cost(self.blocks, self.outputs) < _factor_cost(self.blocks)
 
 
 def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):

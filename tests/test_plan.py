@@ -129,7 +129,7 @@ def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypa
     runs = plan.load(path).runs
     assert [run["threads"] for run in runs if run["fixed_threads"]] == [1, 2]
     assert len([run for run in runs if not run["fixed_threads"]]) == 1, "threads alone don't make another run"
-    assert {plan.describe(run) for run in runs} == {"cpu rf 1 threads", "cpu rf 2 threads", "cpu rf"}
+    assert {plan.describe(run) for run in runs} == {"cpu rf threads=1", "cpu rf threads=2", "cpu rf"}
     monkeypatch.setattr(plan.env, "threads", lambda: 16)
     assert len({results.key(run) for run in plan.load(path).runs}) == 4
 

@@ -121,7 +121,8 @@ def describe(run: dict) -> str:
     options = run["options"]
     words = [run["dataset"], run["method"], options.get("kernel"), run.get("label")]
     words += [f"{short}={options[name]}" for name, short in _SHORT if name in options]
-    words += [f"{run['threads']} threads"] if run.get("fixed_threads") else []
+    words += [f"seed={run['seed']}"] if run["seed"] else []
+    words += [f"threads={run['threads']}"] if run.get("fixed_threads") else []
     return " ".join(str(word) for word in words if word)
 
 

@@ -12,7 +12,7 @@ from rfx.experiments.results import seconds_train
 
 SETTINGS = {
     "paper": "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors' programs, where most runs "
-    "end before they are solved (*); rf, nystrom, block and kernel with the kernel of those programs, exp(-gamma ||x - y||_2).",
+    "end before they are solved; rf, nystrom, block and kernel with the kernel of those programs, exp(-gamma ||x - y||_2).",
     "tuned": "lambda by validation on held-out training rows, solved to a relative duality gap of 1e-3; all methods with the "
     "kernel exp(-gamma ||x - y||_1), the one that random binning approximates.",
 }

@@ -101,7 +101,7 @@ OPTIONS = {
         Option(
             "gamma", float,
             "Bandwidth of exp(-gamma ||x-y||^2) and exp(-gamma ||x-y||), 1/sigma of Wu et al.: a number; paper: 1/2 (Gaussian), 1 (Laplacian); "
-            "median: from median distances; tuned: median times 1/4, 1 or 4, by validation.",
+            "median: from median distances; tuned: median times 1/4, 1, 4 or 16, by validation.",
             ("paper", "median", "tuned"), low=0, open_low=True,
         ),
         Option(

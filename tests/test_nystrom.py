@@ -188,6 +188,16 @@ def test_all_rows_as_landmarks_are_the_exact_machine(loss):
     assert ours.info["objective"] == pytest.approx(exact.info["objective"], rel=1e-5)
 
 
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+def test_features_that_do_not_fit_in_memory_are_made_anew(loss):
+    rows = RNG.uniform(0, 1, (3000, 4))
+    y = np.where(rows[:, 0] * rows[:, 1] > 0.3, 1.0, -1.0)
+    common = {"n_features": 150, "gamma": 2.0, "lam": 0.1, "loss": loss, "tol": 1e-6, "dtype": "float64"}
+    kept, anew = (methods.create("nystrom", max_memory=memory, **common).fit(rows, y) for memory in (500, 2))
+    assert anew.info["converged"] and anew.info["objective"] == pytest.approx(kept.info["objective"], rel=2e-6)
+    np.testing.assert_allclose(anew.decision_function(rows), kept.decision_function(rows), atol=2e-2)
+
+
 @pytest.mark.parametrize("solver", ["cg", "liblinear"])
 def test_other_solvers_reach_the_same_model(solver):
     common = {"n_features": 40, "gamma": 2.0, "lam": 0.1, "loss": "squared" if solver == "cg" else "logistic"}

@@ -8,6 +8,7 @@ from sklearn.metrics import pairwise
 
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
+from rfx.kernels import blocks
 
 NAMES = list(kernels.KERNELS)
 
@@ -77,7 +78,7 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
     np.testing.assert_allclose(kernels.block(name, prepared.take([4, 9]), prepared.take(slice(3, 8)), params),
                                kernels.block(name, X[[4, 9]], X[3:8], params, dtype=dtype), atol=tolerance)
     # Sparse rows too many to be made dense at once.
-    monkeypatch.setattr(kernels, "_DENSE_BYTES", 64)
+    monkeypatch.setattr(blocks, "_DENSE_BYTES", 64)
     sparse = kernels.prepare(name, sp.csr_matrix(np.vstack([X] * 3)), params, dtype)
     np.testing.assert_allclose(kernels.block(name, sparse, Y, params), np.vstack([expected] * 3), atol=tolerance)
 

@@ -6,16 +6,16 @@ scaling once, so that a solver that asks for many blocks of the same rows pays f
 
 import copy
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numba
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import gammaln
 from threadpoolctl import ThreadpoolController
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
+from rfx.kernels.parameters import squared_norms
+from rfx.kernels.table import Kernel, get_kernel, perceptron_constant
 from rfx.parallel import for_ranges
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
@@ -25,123 +25,6 @@ _THIN = 32
 _COLUMN_TILE = 512
 # CSR rows are kept dense when they take less than this, else made dense block by block.
 _DENSE_BYTES = 1 << 30
-_MEDIAN_PAIRS = 2000
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One kernel. metric: how scaled rows are compared; shape: the function applied to the distance.
-
-    paper_gamma: the value that `gamma='paper'` stands for (what Yen et al. 2014 seem to have used: untuned, inputs in
-    [0, 1]), None for a kernel without gamma.
-    """
-
-    name: str
-    formula: str
-    metric: str
-    shape: str
-    paper_gamma: float | None = None
-
-
-KERNELS = {
-    kernel.name: kernel
-    for kernel in (
-        Kernel("gaussian", "exp(-gamma ||x - y||_2^2)", "squared", "exp", 0.5),
-        Kernel("laplacian", "exp(-gamma ||x - y||_1)", "l1", "exp", 1.0),
-        Kernel("laplacian-l2", "exp(-gamma ||x - y||_2)", "l2", "exp", 1.0),
-        Kernel("perceptron", "R / c_d - ||x - y||_2", "l2", "minus"),
-        Kernel("stump", "1 - 2 ||x - y||_1 / sum(hi - lo)", "l1", "minus"),
-        Kernel("linear", "x . y", "dot", "none"),
-    )
-}
-
-
-def get_kernel(name: str) -> Kernel:
-    """The kernel of that name.
-
-    Raises UsageError naming the known kernels.
-    """
-    try:
-        return KERNELS[name]
-    except KeyError:
-        raise UsageError(f"kernel {name!r} is unknown; choose one of {', '.join(KERNELS)}") from None
-
-
-def perceptron_constant(n_inputs: int) -> float:
-    """c_d = E|theta_1| for theta uniform on the unit sphere of n_inputs dimensions (Lin and Li 2008)."""
-    return float(np.exp(gammaln(n_inputs / 2) - gammaln((n_inputs + 1) / 2)) / np.sqrt(np.pi))
-
-
-def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0) -> dict:
-    """What the kernel needs besides its name, learnt from the scaled training inputs X (n, d), dense or CSR.
-
-    gamma: a number in (0, inf); 'paper' (also None): 1/2 for gaussian, 1 for laplacian and laplacian-l2; or 'median':
-    1 / (2 median ||x - y||_2^2), 1 / median ||x - y||_1, 1 / median ||x - y||_2 over 2,000 random pairs of different
-    rows drawn from `seed`. perceptron gets `radius`, the largest ||x||_2; stump gets `lo` and `hi`, (d,) each.
-
-    Raises UsageError for an unknown kernel, a gamma out of range, and a gamma where the kernel has none; DataError
-    where the median distance is zero.
-    """
-    kernel = get_kernel(name)
-    if kernel.paper_gamma is not None:
-        return {"gamma": _gamma(kernel, X, gamma, seed)}
-    if gamma is not None:
-        known = ", ".join(k.name for k in KERNELS.values() if k.paper_gamma is not None)
-        raise UsageError(f"gamma is {gamma!r}, but kernel {name!r} has no gamma; the kernels that have one: {known}")
-    if name == "perceptron":
-        return {"radius": float(np.sqrt(_squared_norms(X).max(initial=0.0)))}
-    if name == "stump":
-        ends = {"lo": X.min(axis=0), "hi": X.max(axis=0)}
-        return {key: np.array(end.toarray() if sp.issparse(end) else end, float).ravel() for key, end in ends.items()}
-    return {}
-
-
-def _gamma(kernel: Kernel, X, gamma, seed: int) -> float:
-    if gamma is None or gamma == "paper":
-        return kernel.paper_gamma
-    if gamma == "median":
-        return _median_gamma(kernel, X, seed)
-    try:
-        value = float(gamma)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not (np.isfinite(value) and value > 0):
-        raise UsageError(
-            f"gamma is {gamma!r}, but kernel {kernel.name!r} takes a number in (0, inf), "
-            f"'paper' ({kernel.paper_gamma:g}) or 'median'"
-        )
-    return value
-
-
-def _median_gamma(kernel: Kernel, X, seed: int) -> float:
-    n_rows = X.shape[0]
-    if n_rows < 2:
-        raise DataError(f"gamma 'median' needs two rows, but there is {n_rows}; give gamma as a number")
-    rng = np.random.default_rng(seed)
-    first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
-    second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
-    difference = _dense(X, first) - _dense(X, second)
-    if kernel.metric == "l1":
-        distances = np.abs(difference).sum(axis=1)
-    else:
-        distances = np.einsum("ij,ij->i", difference, difference)
-        if kernel.metric == "l2":
-            distances = np.sqrt(distances)
-    median = float(np.median(distances))
-    if median == 0:
-        raise DataError("gamma 'median' is infinite: half of the random pairs are identical; give gamma as a number")
-    return 0.5 / median if kernel.metric == "squared" else 1.0 / median
-
-
-def _dense(X, rows) -> np.ndarray:
-    part = X[rows]
-    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
-
-
-def _squared_norms(X) -> np.ndarray:
-    if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
 class Prepared:
@@ -236,7 +119,7 @@ class Prepared:
         if self._norms is None:
             self._norms = np.empty(self.n_rows)
             for rows in self._steps():
-                self._norms[rows] = _squared_norms(self.dense(rows))
+                self._norms[rows] = squared_norms(self.dense(rows))
         return self._norms
 
 
@@ -342,7 +225,7 @@ def _top(kernel: Kernel, params: dict, n_inputs: int) -> float:
 def diagonal(name: str, X, params: dict) -> np.ndarray:
     """(n,) float64 values k(x, x) of the rows of X (n, d), dense, CSR or Prepared."""
     if name == "linear":
-        return X.norms() if isinstance(X, Prepared) else _squared_norms(X)
+        return X.norms() if isinstance(X, Prepared) else squared_norms(X)
     return np.full(X.shape[0], _top(get_kernel(name), params, X.shape[1]))
 
 

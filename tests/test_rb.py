@@ -6,15 +6,17 @@ import scipy.sparse as sp
 
 from rfx import env, losses, methods
 from rfx.errors import UsageError
-from rfx.features.binning import sample_grids
+from rfx.experiments import results, single
+from rfx.features.binning import BinningMap, sample_grids
+from rfx.methods.validation import held_out
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.binned_l2 import line_minimum, solve_binned_l2, solve_binned_ridge
 from rfx.solvers.blocks import ArrayBlocks
 from rfx.solvers.l1 import solve_l1
 from rfx.solvers.l1_design import as_design
 from rfx.solvers.l2 import l2_certificate, solve_l2
+from rfx.solvers.prcd import solve_prcd
 from rfx.solvers.rb_l1 import _epoch, lambda_max, rb_l1_certificate, solve_rb_l1
-from rfx.solvers.rb_l1_prcd import solve_rb_prcd
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))
@@ -172,22 +174,7 @@ def test_row_weights_are_rounded_to_few_values():
     assert np.all(np.abs(np.log(rounded / many)) <= 0.5 * np.log(1.25) + 1e-12) and len(np.unique(rounded)) < 30
 
 
-@pytest.mark.parametrize("name", list(LOSSES))
-def test_prcd_reaches_the_same_optimum(name):
-    loss, y = LOSSES[name]
-    lam = 0.1 * lambda_max(Z, y, loss)
-    expected = solve_rb_l1(Z, y, lam, loss, tol=1e-6)
-    for threads in (1, 2):
-        try:
-            env.set_threads(threads)
-            solution = solve_rb_prcd(Z, y, lam, loss, tol=1e-4, max_iter=5000)
-        finally:
-            env.set_threads(None)
-        assert solution.converged and solution.objective == pytest.approx(expected.objective, rel=2e-4)
-        assert all(after["objective"] <= before["objective"] * (1 + 1e-3) for before, after in zip(solution.trace, solution.trace[1:]))
-
-
-@pytest.mark.parametrize("solve", [solve_rb_l1, solve_rb_prcd])
+@pytest.mark.parametrize("solve", [solve_rb_l1, solve_prcd])
 def test_l1_edges(solve):
     zero = solve(Z, VALUES, 1.001 * lambda_max(Z, VALUES, losses.Squared), losses.Squared)
     assert zero.converged and zero.n_iter == 0 and not zero.coef.any()
@@ -234,8 +221,73 @@ def test_rb_learns_classes(loss):
     rb = methods.create("rb", loss=loss, n_grids=100).fit(X[:300], LABELS[:300])
     assert rb.score(X[300:], LABELS[300:])["score"] > 0.85 and rb.info["loss"] == loss
     D = rb.info["n_features"]
-    assert rb.info["kappa"] == D / 100 and rb.info["model_size"] == len(rb.coef) <= D
+    assert rb.info["n_grids"] == 100 and rb.info["kappa"] == D / 100 and rb.info["model_size"] == len(rb.coef) <= D
+    # eq. 10: the mean over grids of N over the rows in the fullest bin
+    ids, _ = sample_grids("laplacian", 3, 100, 0, gamma=1.0).number(rb.scaler.transform(X[:300]))
+    bound = np.mean([300 / np.bincount(row).max() for row in ids])
+    assert rb.info["kappa_bound"] == pytest.approx(bound, rel=1e-12) and 1 <= bound <= D / 100
     assert rb.info["kernel_params"] == {"gamma": 1.0, "sigma": 1.0}
+
+
+@pytest.mark.parametrize(("classes", "loss"), [(0, "squared"), (2, "squared"), (3, "squared"), (2, "logistic"), (3, "logistic")])
+def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
+    noise = 0.3 * np.random.default_rng(1).standard_normal(400)
+    y = VALUES + noise if classes == 0 else np.digitize(VALUES + noise, np.quantile(VALUES, np.arange(1, classes) / classes))
+    options = {"lam": 1.0, "gamma": 3.0, "loss": loss, "tol": 1e-8, "scaling": "none"}
+    rb = methods.create("rb", grow=0.25, n_grids=1000, **options).fit(X, y)
+    sizes, errors = zip(*rb.info["growth"])
+    assert list(sizes) == [min(16 * 2**k, 1000) for k in range(len(sizes))]
+    assert sizes[-1] == 1000 or errors[-1] > 0.99 * min(errors[:-1])
+    assert all(after <= 0.99 * before for before, after in zip(errors[:-2], errors[1:-1]))
+    chosen = rb.info["n_grids"]
+    assert chosen == sizes[int(np.argmin(errors))] and rb.grids.n_grids == chosen
+    # the model is that of all rows with the chosen R
+    plain = methods.create("rb", n_grids=chosen, **options).fit(X, y)
+    assert np.array_equal(plain.bins.keys, rb.bins.keys) and plain.info["n_features"] == rb.info["n_features"]
+    assert plain.info["kappa"] == rb.info["kappa"] == rb.info["n_features"] / chosen
+    np.testing.assert_allclose(rb.decision_function(X), plain.decision_function(X), atol=2e-3)
+    # the errors are those of models of the other rows
+    kept, out = held_out(400, 0.25, 0, "")
+    small = methods.create("rb", n_grids=16, **options | {"lam": 0.75}).fit(X[kept], y[kept])
+    score = small.score(X[out], y[out])["score"]
+    assert errors[0] == pytest.approx(score**2 if classes == 0 else 1 - score, rel=1e-3)
+
+
+def test_growing_stops_at_n_grids_and_needs_rows():
+    rb = methods.create("rb", grow=0.2, n_grids=5).fit(X, VALUES)
+    assert rb.info["n_grids"] == 5 and [size for size, _ in rb.info["growth"]] == [5]
+    with pytest.raises(UsageError, match="--grow is 0.2, which needs at least 5 rows, but there are 4"):
+        methods.create("rb", grow=0.2).fit(X[:4], VALUES[:4])
+    with pytest.raises(UsageError, match="--grow is 0.9; it must be a number above 0 and at most 0.5"):
+        methods.create("rb", grow=0.9)
+
+
+def test_more_grids_than_memory_are_refused_before_they_are_made(monkeypatch):
+    monkeypatch.setattr(BinningMap, "number", lambda self, X: pytest.fail("grids were made"))
+    rows, y = np.zeros((100_000, 1)), np.resize([-1.0, 1.0], 100_000)
+    # 4 bytes a bin number: 256 * 100,000 * 4 / 2^20 = 97.7 MiB
+    with pytest.raises(UsageError, match="--n-grids is 256; the bin numbers of 100,000 rows take 98 MiB, but --max-memory is 50 MiB; at most 131 "):
+        methods.create("rb", max_memory=50).fit(rows, y)
+    with pytest.raises(UsageError, match="take 195 MiB, but --max-memory is 100 MiB; at most 131 grids fit"):
+        methods.create("sparse-rb", max_memory=100, solver="prcd").fit(rows, y)
+    monkeypatch.setattr(env, "available_memory_mb", lambda: 0.1)
+    with pytest.raises(UsageError, match="but there are only 0 MiB; not one grid fits"):
+        methods.create("rb").fit(rows, y)
+
+
+@pytest.mark.parametrize("name", ["rb", "sparse-rb"])
+def test_enough_memory_changes_nothing(name):
+    plain, bounded = (methods.create(name, max_memory=limit, n_grids=50, lam=0.5).fit(X, LABELS) for limit in (None, 1))
+    assert np.array_equal(plain.decision_function(X), bounded.decision_function(X))
+
+
+@pytest.mark.parametrize(("name", "options"), [("rb", {}), ("rb", {"grow": 0.2}), ("sparse-rb", {}), ("sparse-rb", {"solver": "prcd"})])
+def test_every_row_of_a_binning_run_has_kappa(name, options, tmp_path):
+    spec = {"dataset": "sphere:n=200,d=3,seed=1", "method": name, "options": {"n_grids": 20, "lam": 1.0} | options, "seed": 0}
+    results.append(tmp_path / "results.csv", single.execute(spec))
+    (row,) = results.read(tmp_path / "results.csv")
+    params = row["params"]
+    assert params["kappa"] == row["n_features"] / params["n_grids"] >= params["kappa_bound"] >= 1 and params["n_grids"] <= 20
 
 
 def test_rows_without_a_known_bin_get_zero():

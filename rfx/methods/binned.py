@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from rfx import losses
+from rfx import env, losses
+from rfx.errors import UsageError
 from rfx.features.binning import BinningMap, Bins, sample_grids
 from rfx.methods import gamma
 from rfx.methods.base import Method
@@ -22,18 +23,47 @@ class BinnedMethod(Method):
             return losses.get_loss(self.default_loss)
         return super()._choose_loss()
 
-    def _number(self, X, Y) -> tuple[BinningMap, Bins, BinnedFeatures]:
-        """The grids, the bins that the rows of X are in, and the features; self.n_bins is D."""
+    def _sample(self, X, Y) -> BinningMap:
+        """All --n-grids grids."""
         p = self.params
         self.lam = p["lam"]
+        self._check_memory(X.shape[0])
         bandwidth = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])["gamma"]
-        grids = sample_grids(p["kernel"], X.shape[1], p["n_grids"], p["seed"], gamma=bandwidth)
-        ids, bins = grids.number(X)
-        self.n_bins = len(bins.keys)
-        return grids, bins, BinnedFeatures(ids, bins.starts)
+        return sample_grids(p["kernel"], X.shape[1], p["n_grids"], p["seed"], gamma=bandwidth)
 
-    def _keep_nonzero(self, grids, bins, coef):
+    def _check_memory(self, n_rows: int):
+        """Refuse more grids than there is memory for, before any is made; sets self.memory_left, MiB."""
+        size = self._bytes(2 if n_rows < 2**16 else 4)
+        limit = self.params["max_memory"] or env.available_memory_mb()
+        needed = size * self.params["n_grids"] * n_rows / 2**20
+        if needed > limit:
+            allowed = "--max-memory is" if self.params["max_memory"] else "there are only"
+            fitting = int(limit * 2**20 / (size * n_rows))
+            advice = f"at most {fitting:,} grids fit" if fitting else "not one grid fits"
+            raise UsageError(
+                f"--n-grids is {self.params['n_grids']}; the bin numbers of {n_rows:,} rows take {needed:,.0f} MiB, but "
+                f"{allowed} {limit:,.0f} MiB; {advice}"
+            )
+        self.memory_left = limit - needed
+
+    def _bytes(self, number: int) -> int:
+        """What training takes for each row and grid, where a bin number takes `number` bytes."""
+        return number
+
+    def _number(self, grids, X) -> tuple[Bins, BinnedFeatures]:
+        """The bins that the rows of X are in, and the features."""
+        ids, bins = grids.number(X)
+        return bins, BinnedFeatures(ids, bins.starts)
+
+    def _keep_nonzero(self, grids, bins, Z, coef):
         """The model of the bins with a non-zero weight in any output, and of the grids that have such bins."""
+        # Wu et al. 2016: kappa is D / R, and by eq. 10 at least the mean over grids of N over the rows in the fullest bin
+        fullest = np.maximum.reduceat(Z.squares(), Z.starts[:-1]) / Z.scale**2
+        self.measured = {
+            "n_grids": Z.n_grids, "n_features": Z.shape[1], "kappa": Z.shape[1] / Z.n_grids,
+            "kappa_bound": float(np.mean(Z.shape[0] / fullest)),
+        }
+        coef = coef * Z.scale
         used = np.any(coef != 0, axis=1)
         bins = bins.select(used)
         chosen = np.flatnonzero(np.diff(bins.starts))
@@ -44,9 +74,8 @@ class BinnedMethod(Method):
 
     def _describe(self):
         return {
-            "lam": self.lam, "n_features": self.n_bins, "model_size": len(self.coef), "kappa": self.n_bins / self.params["n_grids"],
-            "kernel_params": {"gamma": self.grids.gamma, "sigma": 1 / self.grids.gamma},
-        }
+            "lam": self.lam, "model_size": len(self.coef), "kernel_params": {"gamma": self.grids.gamma, "sigma": 1 / self.grids.gamma}
+        } | self.measured
 
     def _limits(self) -> dict:
         """The solver's keyword arguments for the limits that are set."""

@@ -122,7 +122,11 @@ OPTIONS = {
             "a row predicted by the mean of all blocks.",
             ("hyperplanes", "uniform"),
         ),
-        Option("n_grids", int, "Number R of random grids (rb, sparse-rb); a row is in one bin of each.", low=1),
+        Option("n_grids", int, "Number R of random grids (rb, sparse-rb), with --grow the most; a row is in one bin of each.", low=1),
+        Option(
+            "grow", float, "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers their error by 1 % "
+            "of it or more; the model is then fitted to all rows (rb).", low=0, high=0.5, open_low=True,
+        ),
         Option(
             "lam", float,
             "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2 or lam ||w||_1. sparse-rf also takes "
@@ -140,7 +144,7 @@ OPTIONS = {
         Option(
             "solver", str,
             "rfx's own solver, or a published one in a child process; cg: plain conjugate gradients, for squared loss (rf, nystrom); "
-            "prcd: randomised coordinate descent (sparse-rb).",
+            "prcd: parallel randomised coordinate descent (sparse-rb, sparse-rf).",
             ("rfx", "cg", "liblinear", "libsvm", "prcd"),
         ),
         Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1),
@@ -150,7 +154,7 @@ OPTIONS = {
         ),
         Option("max_iter", int, "Most iterations of rfx's solvers.", low=1),
         Option("dtype", str, "Type of the features; sums are kept in float64.", ("float32", "float64")),
-        Option("max_memory", float, "MiB that features or kernel matrices may take before they are computed in blocks.", low=1),
+        Option("max_memory", float, "MiB that features or kernel matrices may take before they are computed in blocks; rb, sparse-rb: the most.", low=1),
         Option("timeout", float, "Seconds after which training is given up.", low=0, open_low=True),
         Option("seed", int, "Seed of everything random; the same seed gives the same model.", low=0, high=2**63 - 1),
     )

@@ -2,29 +2,85 @@
 
 import numpy as np
 
+from rfx.features.binning import Bins
 from rfx.methods.binned import BinnedMethod
-from rfx.solvers.binned_l2 import solve_binned_l2, solve_binned_ridge
+from rfx.methods.validation import error, held_out
+from rfx.solvers.base import stack
+from rfx.solvers.binned import BinnedFeatures
+from rfx.solvers.binned_l2 import BinnedSolution, solve_binned_l2, solve_binned_ridge
+
+# --grow: the first number of grids; what twice the grids must take off the held-out error, as a share of it, to go on.
+FIRST, GAIN = 16, 0.01
 
 
 class RB(BinnedMethod):
     """lam/2 ||w||^2 + sum L(w.z(x), y) with z of value 1/sqrt(R) in one bin of each of R grids; no bias.
 
-    The loss is squared by default, for classes too, as in the paper; lam is not multiplied by the number of rows.
+    The loss is squared by default, for classes too, as in the paper; lam is not multiplied by the number of rows. With `grow`,
+    the share of the rows that is held out, R is doubled up to n_grids as long as that lowers their error; info says with
+    which R (`n_grids`) the model was then fitted to all rows, and `growth` the error of every R tried.
     """
 
     name = "rb"
     summary = "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
     default_loss = "squared"
     options = {
-        "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "lam": 0.01, "loss": None, "tol": None, "max_iter": None,
+        "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "grow": None, "lam": 0.01, "loss": None, "tol": None, "max_iter": None,
+        "max_memory": None,
     }
     words = {"lam": (), "kernel": ("laplacian",)}
 
+    def _bytes(self, number):
+        # while R grows there is a copy of the rows that are not held out, and one of the numbers so far
+        return 3 * number if self.params["grow"] else number
+
     def _fit(self, X, Y):
-        grids, bins, Z = self._timed(self._number, X, Y)
-        if self.loss.name == "squared":
-            solution = solve_binned_ridge(Z, Y, self.lam, **self._limits())
+        grids, start = self._sample(X, Y), None
+        if self.params["grow"] is None:
+            bins, Z = self._timed(self._number, grids, X)
         else:
-            solution = self._each_output(Y, lambda y: solve_binned_l2(Z, y, self.lam, self.loss, **self._limits()))
-        self._keep_nonzero(grids, bins, np.asarray(solution.coef) * Z.scale)
+            bins, Z, start = self._grow(grids, X, Y)
+        solution = self._solve(Z, Y, self.lam, start)
+        self._keep_nonzero(grids, bins, Z, solution.coef)
         return solution
+
+    def _solve(self, Z, Y, lam, start) -> BinnedSolution:
+        """coef (D, k) and dual (N, k); start: a dual of fewer grids."""
+        if self.loss.name == "squared":
+            return solve_binned_ridge(Z, Y, lam, start=start, **self._limits())
+        starts = [None] * Y.shape[1] if start is None else start.T
+        outputs = [solve_binned_l2(Z, y, lam, self.loss, start=own, **self._limits()) for y, own in zip(Y.T, starts)]
+        return BinnedSolution(**vars(stack(outputs)), dual=np.stack([output.dual for output in outputs], axis=1))
+
+    def _grow(self, grids, X, Y):
+        """(bins, features, dual to start from) of as many grids as the error of held-out rows asks for.
+
+        Every Z Z' estimates the same kernel, so that the dual of R grids is as it stands a start for 2R, and zero is one for the
+        rows held out.
+        """
+        kept, out = held_out(X.shape[0], self.params["grow"], self.params["seed"], f"--grow is {self.params['grow']:g}")
+        lam = self.lam * len(kept) / X.shape[0]
+        ids, bins, dual = np.empty((0, X.shape[0]), np.uint16), Bins(np.empty(0, np.uint64), np.zeros(1, np.int64)), None
+        self.growth, best = [], np.inf
+        size = min(FIRST, grids.n_grids)
+        while True:
+            more_bins, more = self._timed(self._number, grids.select(slice(len(ids), size)), X)
+            ids = np.concatenate([ids, more.ids]) if len(ids) else more.ids
+            bins = Bins(np.concatenate([bins.keys, more_bins.keys]), np.concatenate([bins.starts, bins.starts[-1] + more_bins.starts[1:]]))
+            solution = self._solve(BinnedFeatures(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual)
+            dual = solution.dual
+            decision = BinnedFeatures(ids[:, out], bins.starts).apply(solution.coef)
+            found = error(self.task, decision, Y[out])
+            self.growth.append([size, found])
+            enough = found > (1 - GAIN) * best
+            if found < best:
+                best, chosen, start = found, size, np.zeros_like(Y)
+                start[kept] = dual
+            if enough or size == grids.n_grids:
+                break
+            size = min(2 * size, grids.n_grids)
+        bins = Bins(bins.keys[: bins.starts[chosen]], bins.starts[: chosen + 1])
+        return bins, BinnedFeatures(ids[:chosen], bins.starts), start
+
+    def _describe(self):
+        return super()._describe() | ({"growth": self.growth} if self.params["grow"] else {})

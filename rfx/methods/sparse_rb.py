@@ -3,8 +3,11 @@
 import numpy as np
 
 from rfx.methods.binned import BinnedMethod
+from rfx.solvers.prcd import as_columns, solve_prcd
 from rfx.solvers.rb_l1 import solve_rb_l1
-from rfx.solvers.rb_l1_prcd import solve_rb_prcd
+
+# MiB for the Gram matrix of the bins in use: at most, and at least even where --max-memory leaves less.
+MOST, LEAST = 2048.0, 64.0
 
 
 class SparseRB(BinnedMethod):
@@ -17,19 +20,22 @@ class SparseRB(BinnedMethod):
     summary = "random binning features with L1 regularisation: a small model"
     options = {
         "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "lam": 1.0, "loss": None, "solver": "rfx", "tol": None,
-        "max_iter": None,
+        "max_iter": None, "max_memory": None,
     }
     words = {"lam": (), "kernel": ("laplacian",), "solver": ("rfx", "prcd")}
 
+    def _bytes(self, number):
+        # prcd keeps the rows of every bin, too
+        return number + 4 if self.params["solver"] == "prcd" else number
+
     def _fit(self, X, Y):
-        p = self.params
-        grids, bins, Z = self._timed(self._number, X, Y)
-
-        def solve(y):
-            if p["solver"] == "prcd":
-                return solve_rb_prcd(Z, y, self.lam, self.loss, seed=p["seed"], **self._limits())
-            return solve_rb_l1(Z, y, self.lam, self.loss, **self._limits())
-
-        solution = self._each_output(Y, solve)
-        self._keep_nonzero(grids, bins, np.asarray(solution.coef) * Z.scale)
+        grids = self._sample(X, Y)
+        bins, Z = self._timed(self._number, grids, X)
+        if self.params["solver"] == "prcd":
+            columns = self._timed(as_columns, Z)
+            solution = self._each_output(Y, lambda y: solve_prcd(columns, y, self.lam, self.loss, seed=self.params["seed"], **self._limits()))
+        else:
+            memory = min(MOST, max(LEAST, self.memory_left))
+            solution = self._each_output(Y, lambda y: solve_rb_l1(Z, y, self.lam, self.loss, max_memory_mb=memory, **self._limits()))
+        self._keep_nonzero(grids, bins, Z, np.asarray(solution.coef))
         return solution

@@ -4,15 +4,16 @@ import functools
 
 import numpy as np
 
-from rfx.errors import UsageError
 from rfx.methods.linear import LinearMethod, linear_decision
 from rfx.methods.rf import RF
+from rfx.methods.validation import error, held_out
 from rfx.solvers.algorithm1 import screened, solve_rounds
 from rfx.solvers.base import Solution, stack
-from rfx.solvers.blocks import feature_blocks
+from rfx.solvers.blocks import MapBlocks, feature_blocks
 from rfx.solvers.l1 import path_l1, solve_l1
 from rfx.solvers.l1_gram import GramCache
 from rfx.solvers.liblinear import solve_liblinear
+from rfx.solvers.prcd import as_columns, solve_prcd
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
 HELD_OUT = 0.2
@@ -22,7 +23,8 @@ TOL, EARLY_TOL = 1e-4, 1e-2
 class SparseRF(LinearMethod):
     """lam ||w||_1 + sum L(w.phi(x), y) over unscaled features phi (eq. 9), T rounds of D/T new features; no bias.
 
-    Only features with a non-zero weight are in the model.
+    Only features with a non-zero weight are in the model. solver prcd is the coordinate descent of Wu et al. (2016) over all
+    features at once, without rounds.
     """
 
     name = "sparse-rf"
@@ -31,7 +33,7 @@ class SparseRF(LinearMethod):
         "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": "validation", "lam_path": None, "loss": None,
         "solver": "rfx", "rounds": 10, "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
-    words = {"lam": ("validation", "match-rf"), "solver": ("rfx", "liblinear")}
+    words = {"lam": ("validation", "match-rf"), "solver": ("rfx", "liblinear", "prcd")}
 
     def _fit(self, X, Y):
         p = self.params
@@ -52,6 +54,11 @@ class SparseRF(LinearMethod):
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
     def _solve(self, feature_map, X, Y, lam) -> Solution:
+        if self.params["solver"] == "prcd":
+            columns = self._timed(as_columns, MapBlocks(feature_map, X), self.params["max_memory"])
+            limits = {name: self.params[name] for name in ("tol", "max_iter", "seed") if self.params[name] is not None}
+            return self._each_output(Y, lambda y: solve_prcd(columns, y, lam, self.loss, deadline=self.deadline, **limits))
+
         def one(y):
             gram = GramCache()
             return solve_rounds(
@@ -83,16 +90,12 @@ class SparseRF(LinearMethod):
 
     def _choose_lam(self, feature_map, X, Y) -> float:
         """The lambda of 1, 10, 100, 1000 with the best score on held-out rows, or the one closest to rf's (match-rf)."""
-        order = np.random.default_rng(self.params["seed"]).permutation(X.shape[0])
-        cut = int(HELD_OUT * X.shape[0])
-        if cut == 0:
-            raise UsageError(f"--lam is {self.params['lam']!r}, which needs at least {round(1 / HELD_OUT)} rows; give a number")
-        test, train = np.sort(order[:cut]), np.sort(order[cut:])
+        train, test = held_out(X.shape[0], HELD_OUT, self.params["seed"], f"--lam is {self.params['lam']!r}")
         share = 1 - HELD_OUT
         errors = {}
         for lam in LAMBDAS:
             coef = self._solve(feature_map, X[train], Y[train], lam * share).coef
-            errors[lam] = self._error(linear_decision(feature_map, coef, X[test]), Y[test])
+            errors[lam] = error(self.task, linear_decision(feature_map, coef, X[test]), Y[test])
         if self.params["lam"] == "validation":
             return min(errors, key=errors.get)
         target = self._rf_error(feature_map, X, Y, train, test, share)
@@ -104,12 +107,4 @@ class SparseRF(LinearMethod):
         rf = RF(**{name: self.params[name] for name in names}, gamma=feature_map.params.get("gamma"), lam=share)
         rf.task, rf.loss, rf.deadline, rf._seconds_features = self.task, self.loss, self.deadline, 0.0
         rf._fit(X[train], Y[train])
-        return self._error(rf._decide(X[test]), Y[test])
-
-    def _error(self, decision, Y) -> float:
-        """Mean squared error for regression, share of wrong labels for classification."""
-        if self.task == "regression":
-            return float(np.mean((decision - Y) ** 2))
-        if Y.shape[1] == 1:
-            return float(np.mean((decision > 0) != (Y > 0)))
-        return float(np.mean(np.argmax(decision, axis=1) != np.argmax(Y, axis=1)))
+        return error(self.task, rf._decide(X[test]), Y[test])

@@ -1,0 +1,128 @@
+"""Parallel randomised coordinate descent over bins and over Fourier features, against the other L1 solvers."""
+
+import numpy as np
+import pytest
+
+from rfx import env, losses, methods
+from rfx.errors import UsageError
+from rfx.features import sample
+from rfx.features.binning import sample_grids
+from rfx.solvers.binned import BinnedFeatures
+from rfx.solvers.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.l1 import lambda_max, solve_l1
+from rfx.solvers.prcd import as_columns, solve_prcd
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, 1, (400, 3))
+VALUES = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
+LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
+LOSSES = {"squared": (losses.Squared, VALUES), "squared_hinge": (losses.SquaredHinge, LABELS), "logistic": (losses.Logistic, LABELS)}
+
+
+def bins():
+    ids, found = sample_grids("laplacian", 3, 60, 0, gamma=2.0).number(X)
+    return BinnedFeatures(ids, found.starts)
+
+
+def fourier(rows=X):
+    return MapBlocks(sample("laplacian", 3, 120, 0, gamma=2.0), rows)
+
+
+FEATURES = {"bins": bins(), "fourier": fourier(), "array": ArrayBlocks(RNG.standard_normal((400, 50)))}
+
+
+@pytest.fixture(params=[1, 2, 4])
+def threads(request):
+    env.set_threads(request.param)
+    yield request.param
+    env.set_threads(None)
+
+
+@pytest.mark.parametrize("features", list(FEATURES))
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_prcd_reaches_the_optimum_with_any_number_of_threads(name, features, threads):
+    (loss, y), Z = LOSSES[name], FEATURES[features]
+    lam = 0.1 * lambda_max(Z, y, loss)
+    expected = solve_l1(Z, y, lam, loss, tol=1e-7)
+    solution = solve_prcd(Z, y, lam, loss, tol=1e-4, max_iter=5000)
+    assert solution.converged and 0 <= solution.gap <= 1e-4 * solution.objective
+    assert 0 <= solution.objective - expected.objective + 1e-7 * expected.objective <= solution.gap + 2e-7 * expected.objective
+
+
+def test_the_trace_has_the_objective_of_every_pass(threads):
+    loss, y = LOSSES["squared_hinge"]
+    solution = solve_prcd(FEATURES["bins"], y, 0.05, loss, tol=1e-9, max_iter=25)
+    assert [entry["iteration"] for entry in solution.trace] == list(range(26)) and solution.n_iter == 25 and not solution.converged
+    values = np.array([entry["objective"] for entry in solution.trace])
+    assert np.all(values[1:] <= values[:-1] * (1 + 1e-9)) and values[-1] == solution.objective
+    assert [entry["iteration"] for entry in solution.trace if "gap" in entry] == [0, 10, 20, 25]
+    seconds = [entry["seconds"] for entry in solution.trace]
+    assert seconds == sorted(seconds) and seconds[0] == 0
+
+
+def test_a_pass_is_one_exact_sweep_by_one_thread():
+    lam, w, f = 0.3, np.zeros(50), np.zeros(400)
+    Z = FEATURES["array"].Z
+    env.set_threads(1)
+    try:
+        solution = solve_prcd(FEATURES["array"], VALUES, lam, losses.Squared, max_iter=1, seed=7)
+    finally:
+        env.set_threads(None)
+    for j in np.random.Generator(np.random.Philox(7)).permutation(50):
+        norm = Z[:, j] @ Z[:, j]
+        free = w[j] - Z[:, j] @ (f - VALUES) / norm
+        step = np.sign(free) * max(0.0, abs(free) - lam / norm) - w[j]
+        w[j] += step
+        f += step * Z[:, j]
+    np.testing.assert_allclose(solution.coef, w, atol=1e-12)
+
+
+def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
+    # equal columns: two threads that move one each at the same time go twice as far as they should
+    column = RNG.standard_normal((3000, 1))
+    Z = ArrayBlocks(np.repeat(column, 64, axis=1))
+    y = column[:, 0] + 0.1 * RNG.standard_normal(3000)
+    env.set_threads(4)
+    try:
+        solution = solve_prcd(Z, y, 1.0, losses.Squared, tol=1e-6, max_iter=200)
+    finally:
+        env.set_threads(None)
+    values = [entry["objective"] for entry in solution.trace]
+    assert solution.converged and all(b <= a * (1 + 1e-9) for a, b in zip(values, values[1:]))
+
+
+@pytest.mark.parametrize("features", ["fourier", "array"])
+def test_features_beyond_the_memory_are_computed_block_by_block(features):
+    (loss, y), Z = LOSSES["squared_hinge"], FEATURES[features]
+    lam = 0.1 * lambda_max(Z, y, loss)
+    whole, parts = (solve_prcd(as_columns(Z, limit), y, lam, loss, max_iter=5000) for limit in (None, 0.05))
+    assert whole.converged and parts.converged and parts.objective == pytest.approx(whole.objective, rel=2e-4)
+
+
+def test_edges_and_refusals():
+    loss, y = LOSSES["squared_hinge"]
+    for Z in FEATURES.values():
+        zero = solve_prcd(Z, y, 1.001 * lambda_max(Z, y, loss), loss)
+        assert zero.converged and zero.n_iter == 0 and not zero.coef.any()
+        solution = solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, max_iter=5000)
+        assert solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, coef0=solution.coef).n_iter == 0
+        with pytest.raises(UsageError, match="--solver prcd has no hinge loss"):
+            solve_prcd(Z, y, 1.0, losses.Hinge)
+        with pytest.raises(UsageError, match="lambda is 0"):
+            solve_prcd(Z, y, 0.0, loss)
+    empty = ArrayBlocks(np.zeros((400, 3)))
+    assert not solve_prcd(empty, y, 1e-3, loss).coef.any()
+
+
+@pytest.mark.parametrize(("name", "size"), [("sparse-rf", {"n_features": 60}), ("sparse-rb", {"n_grids": 30})])
+def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads):
+    options = {"kernel": "laplacian", "gamma": 2.0, "lam": 2.0} | size
+    prcd = methods.create(name, solver="prcd", max_iter=5000, tol=1e-4, **options).fit(X, LABELS)
+    own = methods.create(name, tol=1e-6, **options | ({"rounds": 1} if name == "sparse-rf" else {})).fit(X, LABELS)
+    assert prcd.info["converged"] and prcd.info["objective"] == pytest.approx(own.info["objective"], rel=2e-4)
+    assert prcd.trace[-1]["objective"] == prcd.info["objective"] and prcd.info["model_size"] <= prcd.info["n_features"]
+
+
+def test_prcd_has_no_path_of_lambdas():
+    with pytest.raises(UsageError, match="--lam-path needs --solver rfx; prcd starts every lambda anew"):
+        methods.create("sparse-rf", solver="prcd", lam_path="10:1:3").fit(X, LABELS)

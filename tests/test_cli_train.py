@@ -11,9 +11,14 @@ import click
 import numpy as np
 import pytest
 
+from rfx import methods
 from rfx.cli import COMMANDS, cli, main
 from rfx.data import svmlight
+from rfx.data.scaling import Scaler
 from rfx.experiments import results
+from rfx.features import sample
+from rfx.features.binning import sample_grids
+from rfx.solvers.binned import BinnedFeatures
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (240, 3))
@@ -101,6 +106,44 @@ def test_featurize_is_what_rf_sees(files, capfd):
     np.testing.assert_allclose(phi[:, :20].toarray(), Z.toarray() * np.sqrt(20), atol=1e-5)
 
 
+def test_featurize_writes_the_bins_of_random_binning(files, capfd):
+    binning = ("--map", "binning", "-n", 30, "--gamma", 2)
+    assert run(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")[::2] == (0, "")
+    Z, y = svmlight.read(files / "a.txt")
+    assert np.array_equal(y, LABELS[:200]) and np.all(np.diff(Z.indptr) == 30)
+    np.testing.assert_allclose(Z.data, 1 / np.sqrt(30), rtol=1e-15)
+    # what the method rb sees: the same kernel matrix of collisions
+    scaled = Scaler.fit(X[:200], "minmax01").transform(X[:200])
+    ids, bins = sample_grids("laplacian", 3, 30, 0, gamma=2.0).number(scaled)
+    assert (Z != BinnedFeatures(ids, bins.starts).csr()).nnz == 0
+    # test rows get the training rows' columns, and nothing for a bin that no training row is in
+    for train in ((), ("--train", files / "train.txt")):
+        assert run(capfd, "featurize", files / "test.txt", *train, *binning, "--unscaled", "-o", files / "b.txt")[0] == 0
+        T, _ = svmlight.read(files / "b.txt", n_features=None if not train else Z.shape[1])
+        assert set(T.data) == {1.0}
+    found = sample_grids("laplacian", 3, 30, 0, gamma=2.0).find(Scaler.fit(X[:200], "minmax01").transform(X[200:]), bins)
+    assert np.any(found < 0) and np.array_equal(np.diff(T.indptr), np.sum(found >= 0, axis=0))
+    assert np.array_equal(T.indices, (found + bins.starts[:-1, None]).T[found.T >= 0])
+
+
+def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(files, capfd):
+    for method in ("rb", "sparse-rb"):
+        options = ("--method", method, "--gamma", "2", "--n-grids", "40", "--lam", "1", "--model", files / "rb.npz")
+        assert run(capfd, "train", "--data", files / "train.txt", *options)[0] == 0
+        assert run(capfd, "featurize", files / "test.txt", "--model", files / "rb.npz", "-o", files / "z.txt")[0] == 0
+        model = methods.load(files / "rb.npz")
+        Z, _ = svmlight.read(files / "z.txt", n_features=len(model.coef))
+        np.testing.assert_allclose(Z @ model.coef[:, 0], model.decision_function(X[200:]), atol=1e-12)
+
+
+def test_featurize_learns_the_scaling_on_the_rows_of_train(files, capfd):
+    gaussian = ("--map", "gaussian", "-n", 5, "--train", files / "train.txt")
+    assert run(capfd, "featurize", files / "test.txt", *gaussian, "-o", files / "b.txt")[0] == 0
+    scaled = Scaler.fit(X[:200], "minmax01").transform(X[200:], dtype=np.float32)
+    expected = sample("gaussian", 3, 5, 0, gamma=0.5).transform(scaled) / np.sqrt(5)
+    np.testing.assert_allclose(svmlight.read(files / "b.txt")[0].toarray(), expected, atol=1e-6)
+
+
 def test_pipes(files):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     rfx = [sys.executable, "-m", "rfx"]
@@ -128,6 +171,9 @@ REFUSALS = [
     (["predict", "{}/m.npz", "{}/wide.txt"], 1, "trained on 3"),
     (["predict", "{}/train.txt", "{}/test.txt"], 1, "is not a model file of rfx"),
     (["featurize", "{}/train.txt", "--map", "cubic"], 2, "'cubic'"),
+    (["featurize", "{}/train.txt", "--map", "binning", "-n", "0"], 2, "--n-features is 0; it must be 1 or more"),
+    (["featurize", "{}/wide.txt", "--train", "{}/train.txt"], 1, "9"),
+    (["featurize", "{}/test.txt", "--model", "{}/m.npz", "--train", "{}/train.txt"], 2, "give one of the two"),
     (["methods", "svr"], 2, "method 'svr' is unknown"),
     (["trian"], 2, "No such command 'trian'"),
 ]

@@ -100,6 +100,15 @@ class BinningMap:
         parallel.for_ranges(part, X.shape[0], smallest=64)
         return ids
 
+    def transform(self, X, bins: "Bins", value: float | None = None) -> sp.csr_matrix:
+        """(n, D) float64 CSR, for other programs: `value` (default 1/sqrt(R)) in each row's bins; those not among `bins` are left out."""
+        found = self.find(X, bins).T
+        known = found >= 0
+        indices = (found.astype(np.int64) + bins.starts[:-1])[known]
+        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(known, axis=1))])
+        data = np.full(len(indices), 1 / np.sqrt(self.n_grids) if value is None else float(value))
+        return sp.csr_matrix((data, indices, indptr), shape=(X.shape[0], int(bins.starts[-1])))
+
     def decision(self, X, bins: "Bins", coef) -> np.ndarray:
         """(n, k) float64 sums of the weights coef (D, k) of the rows' bins; a bin that is not among `bins` has weight zero."""
         out = np.zeros((X.shape[0], coef.shape[1]))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.errors import DataError, UsageError
-from rfx.features.binning import WIDTHS, BinningMap, sample_grids
+from rfx.features.binning import WIDTHS, BinningMap, _starts, sample_grids
 from rfx.solvers.binned import BinnedFeatures
 
 RNG = np.random.default_rng(0)
@@ -125,6 +125,40 @@ def test_refusals():
             sample_grids("laplacian", 2, number, seed, gamma=gamma)
     with pytest.raises(DataError, match="have 4 features, but the map was made for 2"):
         sample_grids("laplacian", 2, 3, 0, gamma=1.0).number(X)
+
+
+def test_offsets_beyond_two_to_the_31():
+    starts = _starts([2**31 - 1, 2**31 - 1, 5])
+    assert starts.tolist() == [0, 2**31 - 1, 2**32 - 2, 2**32 + 3] and starts.dtype == np.int64
+    Z = BinnedFeatures(np.array([[2**31 - 2, 0], [7, 2**31 - 2], [4, 0]], np.int32), starts, 1.0)
+    matrix = Z.csr()
+    assert matrix.shape == (2, 2**32 + 3) and matrix.indices.tolist() == [2**31 - 2, 2**31 + 6, 2**32 + 2, 0, 2**32 - 3, 2**32 - 2]
+    # columns of a test file
+    grids = sample_grids("laplacian", 4, 3, 1, gamma=2.0)
+    bins = grids.number(X[:9])[1]
+    moved = bins.starts + 2**40 * np.arange(4)
+    far = grids.transform(X[:9], _Far(bins, moved))
+    assert np.array_equal(far.indices, (grids.find(X[:9], bins) + moved[:-1, None]).T.ravel()) and far.indices.max() > 2**40
+
+
+class _Far:
+    """Bins that say they begin elsewhere."""
+
+    def __init__(self, bins, starts):
+        self.starts, self.slots, self.of = starts, bins.slots, bins.of
+
+
+@pytest.mark.parametrize("n_grids", [1, 3, 4, 39])
+def test_transform_is_the_matrix_of_the_bins(n_grids):
+    rows = np.where(RNG.random((300, 4)) < 0.5, X, 0.0)
+    grids = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0)
+    ids, bins = grids.number(rows)
+    for given in (rows, sp.csr_matrix(rows)):
+        assert (grids.transform(given, bins) != BinnedFeatures(ids, bins.starts).csr()).nnz == 0
+    outside = grids.transform(rows + 1e6, bins, 2.0)
+    assert outside.shape == (300, len(bins.keys)) and outside.nnz == 0
+    part = grids.transform(rows[:0], bins)
+    assert part.shape == (0, len(bins.keys))
 
 
 @pytest.mark.parametrize("n_grids", [1, 3, 4, 39])

@@ -11,6 +11,8 @@ from rfx.solvers.binned_l2 import BinnedSolution, solve_binned_l2, solve_binned_
 
 # --grow: the first number of grids; what twice the grids must take off the held-out error, as a share of it, to go on.
 FIRST, GAIN = 16, 0.01
+# Relative duality gap while R grows: enough to tell errors apart.
+GROW_TOL = 1e-2
 
 
 class RB(BinnedMethod):
@@ -40,16 +42,16 @@ class RB(BinnedMethod):
             bins, Z = self._timed(self._number, grids, X)
         else:
             bins, Z, start = self._grow(grids, X, Y)
-        solution = self._solve(Z, Y, self.lam, start)
+        solution = self._solve(Z, Y, self.lam, start, self._limits())
         self._keep_nonzero(grids, bins, Z, solution.coef)
         return solution
 
-    def _solve(self, Z, Y, lam, start) -> BinnedSolution:
+    def _solve(self, Z, Y, lam, start, limits) -> BinnedSolution:
         """coef (D, k) and dual (N, k); start: a dual of fewer grids."""
         if self.loss.name == "squared":
-            return solve_binned_ridge(Z, Y, lam, start=start, **self._limits())
+            return solve_binned_ridge(Z, Y, lam, start=start, **limits)
         starts = [None] * Y.shape[1] if start is None else start.T
-        outputs = [solve_binned_l2(Z, y, lam, self.loss, start=own, **self._limits()) for y, own in zip(Y.T, starts)]
+        outputs = [solve_binned_l2(Z, y, lam, self.loss, start=own, **limits) for y, own in zip(Y.T, starts)]
         return BinnedSolution(**vars(stack(outputs)), dual=np.stack([output.dual for output in outputs], axis=1))
 
     def _grow(self, grids, X, Y):
@@ -59,7 +61,7 @@ class RB(BinnedMethod):
         rows held out.
         """
         kept, out = held_out(X.shape[0], self.params["grow"], self.params["seed"], f"--grow is {self.params['grow']:g}")
-        lam = self.lam * len(kept) / X.shape[0]
+        lam, limits = self.lam * len(kept) / X.shape[0], self._limits() | {"tol": max(GROW_TOL, self.params["tol"] or 0.0)}
         ids, bins, dual = np.empty((0, X.shape[0]), np.uint16), Bins(np.empty(0, np.uint64), np.zeros(1, np.int64)), None
         self.growth, best = [], np.inf
         size = min(FIRST, grids.n_grids)
@@ -67,7 +69,7 @@ class RB(BinnedMethod):
             more_bins, more = self._timed(self._number, grids.select(slice(len(ids), size)), X)
             ids = np.concatenate([ids, more.ids]) if len(ids) else more.ids
             bins = Bins(np.concatenate([bins.keys, more_bins.keys]), np.concatenate([bins.starts, bins.starts[-1] + more_bins.starts[1:]]))
-            solution = self._solve(BinnedFeatures(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual)
+            solution = self._solve(BinnedFeatures(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual, limits)
             dual = solution.dual
             decision = BinnedFeatures(ids[:, out], bins.starts).apply(solution.coef)
             found = error(self.task, decision, Y[out])

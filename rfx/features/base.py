@@ -1,5 +1,6 @@
 """What all random feature maps share: sampled arrays with one entry a feature, selection, and a form for model files."""
 
+from contextlib import nullcontext
 from typing import ClassVar
 
 import numpy as np
@@ -74,26 +75,29 @@ class FeatureMap:
         return out
 
     def _project_and(self, finish, X, matrix, out):
-        """out <- X @ matrix, then finish(part) on every part of its rows, by several threads.
+        """out <- X @ matrix, then finish(part) on every part of its rows, by several threads, while it is in cache.
 
-        With few inputs a loop of our own does a few rows at a time, which stay in cache; a matrix product by BLAS is
-        faster only from some thirty inputs on.
+        With few inputs the product is a loop of our own; by BLAS, which each thread calls for itself, it is faster only
+        from some thirty inputs on. Sparse rows are multiplied beforehand. Parts are the same for any number of threads.
         """
-        small = self.n_inputs <= SMALL_INPUTS and self.dtype == np.float32 and not sp.issparse(X)
-        if small:
-            rows = np.ascontiguousarray(X, dtype=np.float32)
-        else:
+        small, sparse = self.n_inputs <= SMALL_INPUTS and self.dtype == np.float32, sp.issparse(X)
+        if sparse:
             self._project(X, matrix, out)
-        step = max(1, _CHUNK_VALUES // self.n_features)
+        else:
+            rows = np.ascontiguousarray(X, dtype=self.dtype)
+        step = max(1, (_CHUNK_VALUES if small else 16 * _CHUNK_VALUES) // self.n_features)
 
         def part(start, stop):
-            for first in range(start, stop, step):
-                last = min(first + step, stop)
-                if small:
-                    small_product(rows[first:last], matrix, out[first:last])
-                finish(out[first:last])
+            for first in range(start * step, stop * step, step):
+                Z = out[first : first + step]
+                if not sparse and small:
+                    small_product(rows[first : first + step], matrix, Z)
+                elif not sparse:
+                    np.matmul(rows[first : first + step], matrix, out=Z)
+                finish(Z)
 
-        parallel.for_ranges(part, len(out), smallest=16)
+        with parallel.one_blas_thread() if not (small or sparse) else nullcontext():
+            parallel.for_ranges(part, -(-len(out) // step))
         return out
 
     def header(self) -> dict:

@@ -9,7 +9,7 @@ RESULTS := results
 JOBS ?= 1
 
 .DEFAULT_GOAL := help
-WU2016 := table1 fig3 fig4 fig5
+WU2016 := table1 fig3 fig4 fig5 fig6
 .PHONY: help install demo test benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick \
     $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick)
@@ -95,6 +95,12 @@ reproduce-wu2016-fig5: $(STAMP) ## Wu et al. 2016, Figure 5: random binning besi
 
 reproduce-wu2016-fig5-quick: $(STAMP) ## The same for two data sets and four R, within 5 minutes
 	$(call reproduce-figure,wu2016-fig5,-quick)
+
+reproduce-wu2016-fig6: $(STAMP) ## Wu et al. 2016, Figure 6: speed-up over threads (on an idle machine)
+	$(call reproduce-figure,wu2016-fig6,)
+
+reproduce-wu2016-fig6-quick: $(STAMP) ## The same for two data sets and two seeds, within 5 minutes
+	$(call reproduce-figure,wu2016-fig6,-quick)
 
 clean: ## Delete what the targets made, but no results
 	rm -rf $(VENV) build dist *.egg-info demo

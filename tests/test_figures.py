@@ -137,6 +137,8 @@ def test_speedup_of_both_methods(tmp_path):
     rb, rf = wu2016.speedups(timed())
     assert (rb.ours[1]["speedup"], rb.ours[2]["speedup"], rb.ours[2]["low"], rb.ours[2]["high"]) == (1, 1.5, 1.5, 2)
     assert rf.ours[2]["speedup"] == 1 and rb.ours[2]["seconds"] == pytest.approx(10 / 3)
+    passes = [one | {"params": one["params"] | {"pass_seconds": 4.0 / one["threads"]}} for one in timed()]
+    assert wu2016.speedups(passes)[0].ours[2]["speedup"] == 2, "the time of the passes goes before that of the fit"
 
 
 def test_settings_are_kept_apart(tmp_path):
@@ -297,6 +299,18 @@ def test_plan_of_figure5_has_the_authors_parameters_or_one_for_all_methods():
     for method in wu2016.METHODS:
         own = [run for run in runs if (run["dataset"], run["method"], run["label"]) == ("cadata", method, "fig5-tuned")]
         assert len(own) == (1 if method == "kernel" else 8)
+
+
+def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch):
+    monkeypatch.setattr(plan.env, "threads", lambda: 6)
+    runs = plan.load("wu2016-fig6").runs
+    for dataset in ("cadata", "ijcnn1"):
+        for method in ("sparse-rb", "sparse-rf"):
+            own = [(run["seed"], run["threads"]) for run in runs if (run["dataset"], run["method"]) == (dataset, method)]
+            assert own == [(seed, threads) for seed in (0, 1, 2) for threads in (1, 2, 4)], "one thread right before several"
+    assert all(run["fixed_threads"] and run["options"]["solver"] == "prcd" for run in runs)
+    monkeypatch.setattr(plan.env, "threads", lambda: 1)
+    assert {run["threads"] for run in plan.load("wu2016-fig6").runs} == {1}
 
 
 @pytest.mark.parametrize("name", [name for name in plan.names() if name.startswith("wu2016")])

@@ -149,12 +149,12 @@ def figure6(rows, setting=None):
         axes.set_ylabel("speed-up")
         axes.set_ylim(bottom=0)
         kappas = [f"kappa {point['kappa']:,.0f}" for curve in own for point in list(curve.ours.values())[:1] if point["kappa"]]
-        _head(axes, "; ".join([wu2016.heading(dataset), *kappas]))
+        _head(axes, "; ".join([dataset + (" (subset)" if wu2016.DATA[dataset] else ""), *kappas]))
     for axes in cells[len(drawn) :]:
         axes.remove()
     used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
     _finish(figure, "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only", None, used,
-            ["Marks: medians over the seeds, bars: their range. Seconds of the solver to the same relative duality gap."])
+            ["Marks: medians over the seeds, bars: their range. Seconds of the passes to the same relative duality gap."])
     return figure
 
 
@@ -208,7 +208,7 @@ def _cross_out(axes, curve, quantity, look, last):
     places = [place for place, point in curve.ours.items() if point["converged"] is False and point.get(quantity) is not None
               and (last is None or place <= last)]
     if places and quantity in ("test", "train"):
-        axes.plot(places, [curve.ours[place][quantity] for place in places], linestyle="", marker=_UNSOLVED, markersize=6, color="0.25",
+        axes.plot(places, [curve.ours[place][quantity] for place in places], linestyle="", marker=_UNSOLVED, markersize=4.5, color="0.25",
                   label="ours, not converged", zorder=3)  # fmt: skip
 
 
@@ -259,7 +259,7 @@ def _log_values(axes):
 
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 60 * low else (1.0,), numticks=8))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12))
     _plain_ticks(axes.yaxis)
 
 
@@ -292,23 +292,24 @@ def _finish(figure, title, setting, rows, remarks=()):
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(label, handle)
-    title = title if setting is None else f"{title}; setting: {setting}"
+    width = figure.get_figwidth()
+    title = textwrap.fill(title if setting is None else f"{title}; setting: {setting}", int(width * 9))
     order = _pairs(handles)
     figure.legend([handles[label] for label in order], order, loc="outside upper center", ncols=-(-len(order) // 2), frameon=False,
                   title=title, title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
     notes = [] if setting is None else [f"Setting {setting}: {wu2016.SETTINGS[setting]}"]
     lams = {}
     for row in rows:
-        lams.setdefault(row["lam"], {})[row["dataset"]] = True
-    notes.append("lambda: " + "; ".join(f"{lam:g} {', '.join(names)}" for lam, names in sorted(lams.items())) + ".")
+        lams.setdefault(("" if setting else f"{row['method']} ", row["lam"]), {})[row["dataset"]] = True
+    notes.append("lambda: " + "; ".join(f"{method}{lam:g} ({', '.join(names)})" for (method, lam), names in sorted(lams.items())) + ".")
     if setting is not None:
         letter = any(row["dataset"] == "letter" for row in rows)
         notes.append("Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz" + ("; their letter lacks its Z." if letter else "."))
     notes += remarks
-    machines = dict.fromkeys(f"{row['cpu'] or 'unknown processor'}, {row['threads'] or 'all'} threads" for row in rows)
-    notes.append(f"Ours: {'; '.join(machines)}.")
-    width = int(figure.get_figwidth() * 19)
-    figure.supxlabel("\n".join(line for note in notes for line in textwrap.wrap(note, width)), x=0.01, ha="left", fontsize=7, color="0.25")
+    threads = (f", {row['threads'] or 'all'} threads" if setting else "" for row in rows)
+    notes.append(f"Ours: {'; '.join(dict.fromkeys((row['cpu'] or 'unknown processor') + how for row, how in zip(rows, threads)))}.")
+    wrapped = [line for note in notes for line in textwrap.wrap(note, int(width * 19))]
+    figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
 
 
 FIGURES = {"wu2016-fig3": figure3, "wu2016-fig4": figure4, "wu2016-fig5": figure5, "wu2016-fig6": figure6}

@@ -170,7 +170,8 @@ def figure6(rows, setting=None) -> Table:
     columns = ["data set", "method", "threads", "training, s", "speed-up", "passes", "kappa", "runs"]
     title = "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1) over threads"
     notes = ["Medians over the seeds; speed-up: a seed's time with one thread over its time with several, its range in brackets.",
-             "Times are of the solver, to a given relative duality gap. The authors' speed-ups are in no file that we have."]
+             "Times are of the passes over the columns, to the same relative duality gap.",
+             "The authors' speed-ups are in no file that we have."]  # fmt: skip
     own = wu2016.of_figure(rows, "fig6")
     notes += failures(own) + machines([row for row in own if row["status"] == "ok"])
     return Table("wu2016-fig6", title, [Section("", columns, lines, 3)], notes, cells)

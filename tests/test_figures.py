@@ -217,7 +217,8 @@ def test_table4_names_the_sigma():
     table = tables.build("wu2016-fig4", swept("fig4"))
     found = [line[0] for line in lines(table, "cadata (relative error; gamma = 1/sigma = 4.46)")]
     assert found == ["8", "16", "32", "64", "128", "256", "512", "1,024"]
-    assert cell(table, dataset="letter", n_grids=1024, field="test")["paper"] == 0.9298
+    assert not any(section.title.startswith("letter") for section in table.sections), "only data sets that have rows"
+    assert cell(tables.build("wu2016-fig4", []), dataset="letter", n_grids=1024, field="test")["paper"] == 0.9298
 
 
 def test_table5_has_all_methods_and_what_a_target_costs():

@@ -75,9 +75,7 @@ def _sweep_table(figure, title, axis, axis_heading, write_axis):
     def build(rows, setting=None) -> Table:
         setting = wu2016.choose_setting(rows, figure, setting)
         sections, cells = [], []
-        for curve in wu2016.sweep(rows, figure, setting):
-            if wu2016.DATA[curve.dataset] and not curve.ours:
-                continue
+        for curve in _shown(wu2016.sweep(rows, figure, setting)):
             lines = []
             for place in curve.places:
                 ours, authors = curve.ours.get(place, {}), curve.authors.get(place, {})
@@ -95,6 +93,12 @@ def _sweep_table(figure, title, axis, axis_heading, write_axis):
     return build
 
 
+def _shown(found):
+    """The curves of the data sets that have rows of ours; the authors' alone where there is no row at all."""
+    ours = {curve.dataset for curve in found if curve.ours}
+    return [curve for curve in found if not ours or curve.dataset in ours]
+
+
 def _gammas(curve) -> str:
     """Ours / the authors' where they differ."""
     ours, authors = ({point["gamma"] for point in points.values()} for points in (curve.ours, curve.authors))
@@ -106,12 +110,10 @@ def figure5(rows, setting=None) -> Table:
     """Test performance, training time and memory of all methods over R, and what a given test performance costs each."""
     setting = wu2016.choose_setting(rows, "fig5", setting)
     by_data: dict[str, dict[str, wu2016.Curve]] = {}
-    for curve in wu2016.comparison(rows, setting):
+    for curve in _shown(wu2016.comparison(rows, setting)):
         by_data.setdefault(curve.dataset, {})[curve.method] = curve
     sections, cells = [], []
     for dataset, own in by_data.items():
-        if wu2016.DATA[dataset] and not any(curve.ours for curve in own.values()):
-            continue
         lines = []
         # the exact kernel, at 0, has every row: it comes last
         places = {place for curve in own.values() for place in curve.places if place <= 1024}

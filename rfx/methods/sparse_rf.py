@@ -2,8 +2,6 @@
 
 import functools
 
-import numpy as np
-
 from rfx.methods.linear import LinearMethod, linear_decision
 from rfx.methods.rf import RF
 from rfx.methods.validation import error, held_out

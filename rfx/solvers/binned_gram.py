@@ -37,9 +37,9 @@ class BinnedDesign:
         return self.Z.adjoint(r)
 
     def rounded(self, weights):
-        """Row weights (N,) of few values, at most a ninth from those given: what `cross` is fast with.
+        """Row weights (N,) >= 0 of few values, within 12 % of those given (or up to 1e-4 of the largest): what `cross` is fast with.
 
-        They are the curvature of a Newton step, whose minimiser they do not move.
+        They are the curvature of Newton steps, whose pace they change a little and whose end they do not.
         """
         largest = weights.max(initial=0.0)
         if largest <= 0 or len(np.unique(weights[:1024])) <= _FEW >= len(np.unique(weights)):

@@ -152,6 +152,9 @@ def test_settings_are_kept_apart(tmp_path):
 
 
 def test_refusals(tmp_path):
+    for build, name in ((figures.draw, "fig6"), (tables.build, "fig6"), (tables.build, "table1")):
+        with pytest.raises(UsageError, match=f"--setting tuned: wu2016-{name} has no settings"):
+            build(f"wu2016-{name}", timed(), setting="tuned")
     for name in ROWS:
         with pytest.raises(DataError, match=f"no finished rows of {name}.*rfx run {name} makes them"):
             figures.draw(name, [row("fig3-tuned", status="failed", message="x")], tmp_path)

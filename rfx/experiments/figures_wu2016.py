@@ -125,6 +125,7 @@ def figure5(rows, setting=None):
 
 def figure6(rows, setting=None):
     """Speed-up of parallel randomised coordinate descent over threads; the authors' numbers are in no file that we have."""
+    wu2016.refuse_setting("fig6", setting)
     drawn: dict[str, list[wu2016.Curve]] = {}
     for curve in wu2016.speedups(rows):
         if any(point["speedup"] for point in curve.ours.values()):

@@ -25,6 +25,7 @@ _COMPARED = {"test": ("test", _score), "seconds": ("training, s", short), "memor
 
 def table1(rows, setting=None) -> Table:
     """The data sets' sizes as counted in the data that was trained and tested on, beside the printed ones."""
+    wu2016.refuse_setting("table1", setting)
     book = printed("wu2016", "table1")
     rows = [row for row in rows if row["dataset"] in wu2016.DATA]
     counted = {row["dataset"]: row for row in rows if row["status"] == "ok" and row["split"] == "wu2016"}
@@ -159,6 +160,7 @@ def _reached(dataset, own, wanted, setting):
 
 def figure6(rows, setting=None) -> Table:
     """Seconds and speed-up of parallel coordinate descent over threads."""
+    wu2016.refuse_setting("fig6", setting)
     lines, cells = [], []
     for curve in wu2016.speedups(rows):
         for threads, point in sorted(curve.ours.items()):

@@ -81,6 +81,12 @@ def choose_setting(rows: list[dict], figure: str, setting: str | None) -> str:
     return setting
 
 
+def refuse_setting(name: str, setting: str | None) -> None:
+    """UsageError for a setting of a table or figure that has none."""
+    if setting:
+        raise UsageError(f"--setting {setting}: wu2016-{name} has no settings")
+
+
 def of_figure(rows: list[dict], figure: str, setting: str | None = None) -> list[dict]:
     """The rows of one figure, failed ones too: those of one setting, or all."""
     labels = {f"{figure}-{name}" for name in ([setting] if setting else SETTINGS)} | {figure}

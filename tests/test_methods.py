@@ -137,6 +137,16 @@ def test_random_features_approach_the_exact_kernel(kernel):
     assert np.sqrt(np.mean(difference**2)) < 0.02
 
 
+@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("name", ["rf", "sparse-rf"])
+def test_perceptron_thresholds_between_classes(name, task):
+    one, two = (fitted(name, task, kernel="perceptron", features="between", lam=1.0) for _ in range(2))
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+    assert len(np.unique(one.decision_function(X))) > 10
+    with pytest.raises(UsageError, match="--features is between, which is for the perceptron kernel"):
+        fitted(name, task, kernel="gaussian", features="between")
+
+
 def test_gamma_words():
     gammas = {word: fitted("rf", "regression", gamma=word).map.params["gamma"] for word in ("paper", "median", "tuned")}
     assert gammas["paper"] == 0.5

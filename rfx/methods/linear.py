@@ -22,14 +22,17 @@ class LinearMethod(Method):
         """The map of the options' kernel, features and seed; lam is the ridge parameter that `--gamma tuned` validates with."""
         p = self.params
         params = gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"])
-        in_range = p["features"] == "range"
-        if in_range and p["kernel"] != "perceptron":
-            raise UsageError(f"--features is range, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
+        moved = p["features"] in ("range", "between")
+        if moved and p["kernel"] != "perceptron":
+            raise UsageError(f"--features is {p['features']}, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
         feature_map = sample(
             p["kernel"], X.shape[1], p["n_features"], p["seed"], dtype=np.dtype(p["dtype"]),
-            variant="offset" if in_range else p["features"], **params,
+            variant="offset" if moved else p["features"], **params,
         )
-        return feature_map.fit_range(X) if in_range else feature_map
+        if p["features"] == "between":
+            classes = None if self.task == "regression" else np.argmax(Y, axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0
+            return feature_map.fit_between(X, classes, p["seed"])
+        return feature_map.fit_range(X) if moved else feature_map
 
     def _decide(self, X):
         return linear_decision(self.map, self.coef, X)

@@ -10,11 +10,12 @@ from rfx.experiments import results, single
 from rfx.features.binning import BinningMap, sample_grids
 from rfx.methods.validation import held_out
 from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.binned_l2 import line_minimum, solve_binned_l2, solve_binned_ridge
+from rfx.solvers.binned_l2 import solve_binned_l2, solve_binned_ridge
 from rfx.solvers.blocks import ArrayBlocks
 from rfx.solvers.l1 import solve_l1
 from rfx.solvers.l1_design import as_design
 from rfx.solvers.l2 import l2_certificate, solve_l2
+from rfx.solvers.newton import line_minimum
 from rfx.solvers.prcd import solve_prcd
 from rfx.solvers.rb_l1 import _epoch, lambda_max, rb_l1_certificate, solve_rb_l1
 
@@ -76,17 +77,23 @@ def test_warm_starts_stop_at_once_and_help():
     assert warm.n_iter <= cold.n_iter
 
 
-def test_solvers_are_the_same_for_any_number_of_threads():
-    big = numbered(RNG.uniform(0, 1, (3000, 3)), 16)
-    y = np.where(RNG.random(3000) < 0.4, 1.0, -1.0)
-    results = []
+def by_threads(solve, threads):
+    """solve(features, labels) of the same 3,000 rows with so many threads."""
+    rng = np.random.default_rng(4)
+    big, y = numbered(rng.uniform(0, 1, (3000, 3)), 16), np.where(rng.random(3000) < 0.4, 1.0, -1.0)
+    env.set_threads(threads)
     try:
-        for threads in (1, 2):
-            env.set_threads(threads)
-            results.append((solve_binned_ridge(big, y, 1.0).coef, solve_binned_l2(big, y, 1.0, losses.SquaredHinge).coef))
+        return solve(big, y)
     finally:
         env.set_threads(None)
-    assert all(np.array_equal(a, b) for a, b in zip(*results))
+
+
+def test_solvers_are_the_same_for_any_number_of_threads():
+    def solve(big, y):
+        return solve_binned_ridge(big, y, 1.0).coef, solve_binned_l2(big, y, 1.0, losses.SquaredHinge).coef
+
+    one, two = (by_threads(solve, threads) for threads in (1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
 
 
 def test_line_minimum():
@@ -185,16 +192,11 @@ def test_l1_edges(solve):
 
 
 def test_l1_is_the_same_for_any_number_of_threads():
-    big = numbered(RNG.uniform(0, 1, (3000, 3)), 16)
-    y = np.where(RNG.random(3000) < 0.4, 1.0, -1.0)
-    results = []
-    try:
-        for threads in (1, 2):
-            env.set_threads(threads)
-            results.append([solve_rb_l1(big, y, 3.0, losses.SquaredHinge, max_iter=5, crowded=crowded).coef for crowded in (4000, 100)])
-    finally:
-        env.set_threads(None)
-    assert all(np.array_equal(a, b) for a, b in zip(*results))
+    def solve(big, y):
+        return [solve_rb_l1(big, y, 3.0, losses.SquaredHinge, max_iter=5, crowded=crowded).coef for crowded in (4000, 100)]
+
+    one, two = (by_threads(solve, threads) for threads in (1, 2))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
 
 
 def test_sparse_rb_keeps_few_bins(tmp_path):

@@ -14,7 +14,8 @@ import numpy as np
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution
 from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.cg import check_problem, conjugate_gradients, late
+from rfx.solvers.cg import check_problem, conjugate_gradients, dots, late, ratio
+from rfx.solvers.newton import line_minimum, row_dual_gap
 
 _RESTART = 500
 # Rows with curvature are copied out when they are a smaller share than this: it costs about one product with Z Z'.
@@ -52,17 +53,17 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
         first = n_iter
         while True:
             KR = Z.kernel(R)
-            squares = _dots(R, KR)
-            objectives = 0.5 * lam * _dots(A, F) + 0.5 * _dots(F - Y, F - Y)
-            gaps = np.minimum(np.maximum(squares, 0.0) / (2 * lam), 0.5 * _dots(R, R))
+            squares = dots(R, KR)
+            objectives = 0.5 * lam * dots(A, F) + 0.5 * dots(F - Y, F - Y)
+            gaps = np.minimum(np.maximum(squares, 0.0) / (2 * lam), 0.5 * dots(R, R))
             trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.max())})
             solved, stopped = bool(np.all(gaps <= tol * objectives)), n_iter >= max_iter or late(deadline)
             if solved or stopped or n_iter - first >= _RESTART:
                 break
-            beta = _ratio(squares, before)
+            beta = ratio(squares, before)
             P, KP, before = R + beta * P, KR + beta * KP, squares
             image = KP + lam * P
-            step = _ratio(squares, _dots(KP, image))
+            step = ratio(squares, dots(KP, image))
             A = A + step * P
             F = F + step * KP
             R = R - step * image
@@ -93,7 +94,7 @@ def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, dead
         v = lam * a + loss.derivative(f, y)
         Kv = Z.kernel(v)
         objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
-        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), _own_gap(Z, a, f, y, lam, loss))
+        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(Z.kernel, a, f, y, lam, loss))
         trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "cg": steps})
         converged = gap <= tol * objective
         if converged or n_iter >= max_iter or late(deadline):
@@ -103,14 +104,6 @@ def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, dead
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
         a, f = a + t * q, f + t * Kq
         n_iter += 1
-
-
-def _own_gap(Z, a, f, y, lam, loss):
-    """The gap of the dual point -lam a, made feasible."""
-    u = loss.clip_dual(-lam * a, y)
-    left = lam * a + u
-    fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
-    return max(0.0, fenchel) + (float(left @ Z.kernel(left)) / (2 * lam) if left.any() else 0.0)
 
 
 def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
@@ -141,37 +134,3 @@ def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
     )
     q[chosen] = roots * t
     return q, steps
-
-
-def line_minimum(loss, f, change, y, linear: float, quadratic: float) -> float:
-    """The t >= 0 where t linear + t^2 quadratic / 2 + sum L(f + t change, y) is least, a descent direction at t = 0.
-
-    Newton's method in a bracket, bisection where it leaves.
-    """
-
-    def slope(t):
-        return linear + t * quadratic + float(loss.derivative(f + t * change, y) @ change)
-
-    low, high, first = 0.0, 1.0, abs(slope(0.0))
-    while slope(high) < 0 and high < 2.0**30:
-        low, high = high, 2 * high
-    t = 1.0 if high == 1.0 else 0.5 * (low + high)
-    for _ in range(60):
-        value = slope(t)
-        if abs(value) <= 1e-6 * first or high - low <= 1e-12 * high:
-            break
-        low, high = (t, high) if value < 0 else (low, t)
-        curvature = quadratic + float(loss.second_derivative(f + t * change, y) @ change**2)
-        t = t - value / curvature if curvature > 0 else low
-        if not low < t < high:
-            t = 0.5 * (low + high)
-    return t
-
-
-def _dots(A, B):
-    return np.einsum("i...,i...->...", A, B)
-
-
-def _ratio(a, b):
-    """a / b, and 0 where b is not positive: an output that is solved, or where rounding has taken over."""
-    return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)

@@ -40,26 +40,27 @@ def conjugate_gradients(product, residual, precondition, enough, max_iter, deadl
     r = residual.copy()
     x = np.zeros_like(r)
     z = precondition(r)
-    p, rz = z, _dots(r, z)
+    p, rz = z, dots(r, z)
     for iteration in range(1, max_iter + 1):
         q = product(p)
-        step = _ratio(rz, _dots(p, q))
+        step = ratio(rz, dots(p, q))
         x += step * p
         before = r
         r = r - step * q
         if enough(x, r) or late(deadline) or not np.any(step):
             return x, r, iteration
         z = precondition(r)
-        beta = np.maximum(0.0, _ratio(_dots(r - before, z), rz))
-        p, rz = z + beta * p, _dots(r, z)
+        beta = np.maximum(0.0, ratio(dots(r - before, z), rz))
+        p, rz = z + beta * p, dots(r, z)
     return x, r, max_iter
 
 
-def _dots(a, b):
+def dots(a, b):
+    """a.b, column by column."""
     return np.einsum("i...,i...->...", a, b)
 
 
-def _ratio(a, b):
+def ratio(a, b):
     """a / b, and 0 where b is not positive: a column that is solved, or where rounding has taken over."""
     return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)
 

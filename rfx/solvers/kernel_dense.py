@@ -10,8 +10,8 @@ from scipy.linalg import lapack
 
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution, stack
-from rfx.solvers.binned_l2 import line_minimum
 from rfx.solvers.cg import check_problem, late
+from rfx.solvers.newton import line_minimum, row_dual_gap
 
 
 def solve_kernel_dense(K, Y, lam, loss, *, tol=1e-6, max_iter=100, deadline=None) -> Solution:
@@ -64,7 +64,7 @@ def _newton(K, y, lam, loss, tol, max_iter, deadline):
         v = lam * a + loss.derivative(f, y)
         Kv = K @ v
         objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
-        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), _own_gap(K, a, f, y, lam, loss))
+        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(lambda v: K @ v, a, f, y, lam, loss))
         trace.append({"iteration": n_iter, "objective": objective, "gap": gap})
         converged = gap <= tol * objective
         if converged or n_iter >= max_iter or late(deadline):
@@ -81,11 +81,3 @@ def _newton(K, y, lam, loss, tol, max_iter, deadline):
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
         a, f = a + t * q, f + t * Kq
         n_iter += 1
-
-
-def _own_gap(K, a, f, y, lam, loss):
-    """The gap of the dual point -lam a, made feasible."""
-    u = loss.clip_dual(-lam * a, y)
-    left = lam * a + u
-    fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
-    return max(0.0, fenchel) + (float(left @ (K @ left)) / (2 * lam) if left.any() else 0.0)

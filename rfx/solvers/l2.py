@@ -14,6 +14,7 @@ from rfx.errors import UsageError
 from rfx.solvers.base import Solution
 from rfx.solvers.blocks import ArrayBlocks, KeptRows, adjoint, default_memory_mb, product, size_mb, walk
 from rfx.solvers.cg import check_problem, conjugate_gradients, late, sampled_factor
+from rfx.solvers.newton import line_minimum
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
 _SMALLEST_LEVEL = 1000
@@ -157,31 +158,8 @@ class _Problem:
         if end.objective <= start.objective + 1e-4 * slope and abs(float(end.g @ p)) <= 0.5 * abs(slope):
             return end
         change = end.f - start.f
-        t = self._line_minimum(start, p, change)
+        t = line_minimum(self.loss, start.f, change, self.y, self.lam * float(start.w @ p), self.lam * float(p @ p))
         return self.at(start.w + t * p, start.f + t * change)
-
-    def _line_minimum(self, start, p, change):
-        """The t >= 0 where the objective is least along w + t p: Newton in a bracket, bisection where it leaves."""
-        wp, pp = self.lam * float(start.w @ p), self.lam * float(p @ p)
-
-        def slope(t):
-            return wp + t * pp + float(self.loss.derivative(start.f + t * change, self.y) @ change)
-
-        low, high = 0.0, 1.0
-        while slope(high) < 0 and high < 2.0**40:
-            low, high = high, 2 * high
-        t = 0.5 * (low + high)
-        first = abs(slope(0.0))
-        for _ in range(100):
-            value = slope(t)
-            if abs(value) <= 1e-6 * first or high - low <= 1e-12 * high:
-                break
-            low, high = (t, high) if value < 0 else (low, t)
-            curvature = pp + float(self.loss.second_derivative(start.f + t * change, self.y) @ change**2)
-            t = t - value / curvature if curvature > 0 else low
-            if not low < t < high:
-                t = 0.5 * (low + high)
-        return t
 
 
 def _levels(n_rows):

@@ -12,7 +12,7 @@ import numpy as np
 
 from rfx.solvers.base import Solution
 from rfx.solvers.blocks import ArrayBlocks, adjoint, default_memory_mb, product, walk
-from rfx.solvers.cg import RowFactor, check_problem, choose_factor, conjugate_gradients, late, sampled_factor
+from rfx.solvers.cg import RowFactor, check_problem, choose_factor, conjugate_gradients, dots, late, sampled_factor
 
 _RESTARTS = 20
 # Steps that a sampled factor is expected to need, and those after which it is given up for the whole Gram matrix.
@@ -68,9 +68,9 @@ def solve_ridge_cg(blocks, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) ->
         trace.append({"output": k, "iterations": steps, "residual": float(np.linalg.norm(residual) / norm) if norm > 0 else 0.0})
     F, G = walk(blocks, W, lambda rows, f: f - outputs[rows])
     G += lam * W
-    objectives = 0.5 * lam * _dots(W, W) + 0.5 * _dots(F - outputs, F - outputs)
+    objectives = 0.5 * lam * dots(W, W) + 0.5 * dots(F - outputs, F - outputs)
     converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * tol * norms))
-    gap = float((_dots(G, G) / (2 * lam)).max())
+    gap = float((dots(G, G) / (2 * lam)).max())
     return Solution(W.reshape(right.shape[0], *Y.shape[1:]), float(objectives.sum()), gap, n_iter, converged, trace)
 
 
@@ -150,8 +150,8 @@ def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
                 W = adjoint(blocks, factor.dual(Y)) if isinstance(factor, RowFactor) else factor(adjoint(blocks, Y))
         F, G = walk(blocks, W, lambda rows, f: f - Y[rows])
         G += lam * W
-        objectives = 0.5 * lam * _dots(W, W) + 0.5 * _dots(F - Y, F - Y)
-        gaps = _dots(G, G) / (2 * lam)
+        objectives = 0.5 * lam * dots(W, W) + 0.5 * dots(F - Y, F - Y)
+        gaps = dots(G, G) / (2 * lam)
         converged = bool(np.all(gaps <= tol * objectives))
         trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.max())})
         if converged or n_iter >= max_iter or late(deadline):
@@ -159,8 +159,8 @@ def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
 
         def enough(X, R, objectives=objectives, G=G):
             # the objective at W + X is known from the residuals; half of the tolerance is for rounding
-            now = objectives - 0.5 * _dots(X, R - G)
-            return np.all(_dots(R, R) <= lam * tol * now)
+            now = objectives - 0.5 * dots(X, R - G)
+            return np.all(dots(R, R) <= lam * tol * now)
 
         most = max_iter - n_iter
         step, _, steps = conjugate_gradients(
@@ -176,7 +176,3 @@ def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
         if factors.sampling and steps >= _PATIENCE:
             factor, factors.sampling = None, False
     return Solution(W, float(objectives.sum()), float(gaps.max()), n_iter, converged, trace)
-
-
-def _dots(A, B):
-    return np.einsum("i...,i...->...", A, B)

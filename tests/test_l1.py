@@ -13,6 +13,7 @@ from rfx.errors import UsageError
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.solvers.blocks import ArrayBlocks
 from rfx.solvers.l1 import lambda_max, path_l1, solve_l1
+from rfx.solvers.l1_design import as_design
 from rfx.solvers.l1_gram import GramCache
 from rfx.solvers.l1_interior import interior_point
 from rfx.solvers.l1_quadratic import newton_faces, residual, segment_minimum, solve_quadratic
@@ -370,6 +371,33 @@ def test_small_quadratic(lam):
     x2, q2, _ = interior_point(H, c, np.zeros(60), lam, lambda x, q: residual(H, q, x, lam) <= 1e-5)
     value = [lam * np.abs(v).sum() + c @ v + 0.5 * v @ H @ v for v in (x, x2)]
     assert value[0] == pytest.approx(value[1], abs=1e-6 * (1 + abs(value[0])))
+
+
+def test_indefinite_by_noise():
+    """Negative eigenvalues of the size that float32 sums leave: few factors, a lower value, and the Hessian as it was."""
+    H, c = quadratic(k=200, rank=120)
+    noise = np.random.default_rng(1).standard_normal(H.shape)
+    H += 1e-5 * np.diagonal(H).max() * (noise + noise.T)
+    assert np.linalg.eigvalsh(H)[0] < -1e-5 * np.diagonal(H).max()
+    before, x, q = H.copy(), np.zeros(200), c.copy()
+    _, factors = solve_quadratic(H, q, x, 0.01, 1e-4)
+    assert factors < 40
+    np.testing.assert_array_equal(H, before)
+    assert 0.01 * np.abs(x).sum() + c @ x + 0.5 * x @ H @ x < -1.0
+
+
+def test_gram_of_scaled_signs_is_exact():
+    """Columns of +-s and weights of 0 and 2: float32 products are sums of whole numbers."""
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random((5000, 40)) < 0.3, -1.0, 1.0)
+    scales = rng.random(40).astype(np.float32) + np.float32(0.1)
+    rows = np.flatnonzero(rng.random(5000) < 0.7)
+    design = as_design((signs * scales).astype(np.float32))
+    square, cross = design.cross(rows, np.full(len(rows), 2.0), np.arange(30), np.arange(30, 40))
+    wide = scales.astype(np.float64)
+    expected = 2.0 * wide[:, None] * wide * (signs[rows].T @ signs[rows])
+    np.testing.assert_allclose(square, expected[:30, :30], rtol=1e-14)
+    np.testing.assert_allclose(cross, expected[:30, 30:], rtol=1e-14)
 
 
 def test_newton_on_the_right_face_is_exact():

@@ -240,29 +240,41 @@ def _combine(Z, rows, r, out):
 def _products(Z, rows, weights, left, right):
     """[sum of weight * Z[row, left] Z[row, left]', the same with Z[row, right] where given], chunk by chunk.
 
-    GEMM and SYRK in Z's precision. Each thread takes some of the chunks: BLAS's own threads spin while they wait for
-    each other, which on a busy machine costs many times the work.
+    GEMM and SYRK in Z's precision, of columns and weights relative to their largest: signs and 0/1 weights are then summed
+    without rounding, whose noise would otherwise outweigh the least eigenvalues. Each thread takes some of the chunks: BLAS's
+    own threads spin while they wait for each other, which on a busy machine costs many times the work.
     """
+    peak = np.abs(weights).max(initial=0.0) or 1.0
+    tops = [_largest(Z, rows[:CHUNK], columns) for columns in ((left,) if right is None else (left, right))]
 
     def part(first, last):
         total = _zeros(left, right)
         for start in range(first * CHUNK, min(last * CHUNK, len(rows)), CHUNK):
-            chosen, scale = rows[start : start + CHUNK], weights[start : start + CHUNK]
+            chosen, scale = rows[start : start + CHUNK], weights[start : start + CHUNK] / peak
             for sign in (1.0, -1.0):
                 signed = np.flatnonzero(sign * scale > 0)
                 if len(signed):
                     some, root = chosen[signed], np.sqrt(sign * scale[signed])
-                    by_left = _gather(Z, some, left, root)
+                    by_left = _gather(Z, some, left, root, tops[0])
                     # numpy sees X' X and calls SYRK: half the work, and symmetric to the last bit.
                     (np.add if sign > 0 else np.subtract)(total[0], by_left.T @ by_left, out=total[0])
                     if right is not None:
-                        total[1] += by_left.T @ _gather(Z, some, right, root)
+                        total[1] += by_left.T @ _gather(Z, some, right, root, tops[1])
         return total
 
     parts = for_ranges(part, -(-len(rows) // CHUNK))
     for other in parts[1:]:
         _add(parts[0], other)
+    for total, top in zip(parts[0], tops):
+        total *= peak * tops[0].astype(np.float64)[:, None]
+        total *= top
     return parts[0]
+
+
+def _largest(Z, rows, columns):
+    """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
+    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns), Z.dtype))).max(axis=0, initial=0.0)
+    return np.where(top > 0, top, 1).astype(Z.dtype)
 
 
 def _zeros(left, right):
@@ -274,19 +286,19 @@ def _add(total, other):
         a += b
 
 
-def _gather(Z, rows, columns, scale):
-    """Z[rows][:, columns], each row times its scale, in C order."""
+def _gather(Z, rows, columns, scale, unit):
+    """Z[rows][:, columns] / unit, each row times its scale, in C order."""
     out = np.empty((len(rows), len(columns)), Z.dtype)
-    _pick(Z, rows, columns, scale.astype(Z.dtype), out)
+    _pick(Z, rows, columns, scale.astype(Z.dtype), unit, out)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _pick(Z, rows, columns, scale, out):
+def _pick(Z, rows, columns, scale, unit, out):
     for i in range(len(rows)):
         row, factor = rows[i], scale[i]
         for k in range(len(columns)):
-            out[i, k] = Z[row, columns[k]] * factor
+            out[i, k] = Z[row, columns[k]] / unit[k] * factor
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -37,9 +37,35 @@ def solve_quadratic(H, q, x, lam, tol, passes=20):
             return False
         return _descend(H, gradient, candidate, lam, passes, tol) <= tol
 
-    candidate, gradient, more = interior_point(square, q, x, lam, accept)
-    x[:], q[:] = candidate, gradient
-    return residual(H, q, x, lam), factors + more
+    diagonal = np.diagonal(square).copy()
+    try:
+        # Adding to the diagonal is a proximal term: a shorter step, but one that goes down.
+        attempts = make_definite(square)
+        candidate, gradient, more = interior_point(square, q, x, lam, accept)
+        x[:], q[:] = candidate, gradient
+        return residual(H, q, x, lam), factors + attempts + more
+    finally:
+        np.fill_diagonal(square, diagonal)
+
+
+def make_definite(H) -> int:
+    """Add to the diagonal of H (k, k) the least of a few values that gives it a Cholesky factor; returns the factors tried.
+
+    Nothing is added where RIDGE would do. Noise of float32 products makes H indefinite by parts of its largest eigenvalue
+    where it is nearly singular, with fewer rows inside the margin than columns, for one: no interior-point method
+    converges there.
+    """
+    diagonal = np.diagonal(H).copy()
+    for attempt, share in enumerate((RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), start=1):
+        np.fill_diagonal(H, diagonal + share * diagonal.max(initial=0.0))
+        try:
+            linalg.cho_factor(H.T, lower=True, check_finite=False)
+            break
+        except linalg.LinAlgError:
+            continue
+    if attempt == 1:
+        np.fill_diagonal(H, diagonal)
+    return attempt
 
 
 def residual(H, q, x, lam):

@@ -73,26 +73,26 @@ def test_ill_conditioned_features_need_the_correction_and_get_it(shape, limit):
     assert np.linalg.norm(solution.coef - exact) <= np.sqrt(2 * solution.gap / lam) * 1.001
 
 
-def test_a_grid_of_lambdas_equals_one_by_one():
-    Z, Y = make(200, 30, (2,), decay=0.1)
-    lams = [10.0, 1e-3, 1.0]
-    for lam, solution in zip(lams, solve_ridge_grid(ArrayBlocks(Z), Y, lams, tol=1e-10), strict=True):
-        alone = solve_ridge(ArrayBlocks(Z), Y, lam, tol=1e-10)
-        np.testing.assert_allclose(solution.coef, alone.coef, rtol=0, atol=1e-9 * np.abs(alone.coef).max())
-        np.testing.assert_allclose(solution.coef, reference(Z, Y, lam), rtol=0, atol=1e-3 * np.abs(alone.coef).max())
-
-
-def test_neighbouring_lambdas_share_a_factor(monkeypatch):
+@pytest.mark.parametrize("shape", [(600, 500), (200, 30), (30, 200)])
+@pytest.mark.parametrize("outputs", [(), (2,)])
+def test_a_grid_of_lambdas_has_one_factor_and_the_solutions_of_each(shape, outputs, monkeypatch):
     made = []
     monkeypatch.setattr(Gram, "factor", lambda self, diagonal, factor=Gram.factor: made.append(diagonal) or factor(self, diagonal))
-    Z, Y = make(600, 500, (), decay=0.05)
-    lams = np.geomspace(10, 0.1, 9)
-    solutions = solve_ridge_grid(ArrayBlocks(Z), Y, lams, tol=1e-8)
-    assert 1 <= len(made) < len(lams)
-    for lam, solution in zip(lams, solutions, strict=True):
+    Z, Y = make(*shape, outputs, decay=0.05)
+    lams = [10.0, 0.03, 1.0, 0.1]
+    for lam, solution in zip(lams, solve_ridge_grid(ArrayBlocks(Z), Y, lams, tol=1e-9), strict=True):
         exact = reference(Z, Y, lam)
         assert solution.converged
-        assert objective(Z, Y, lam, exact) * (1 + 1.01e-8) >= solution.objective
+        assert solution.objective <= objective(Z, Y, lam, exact) * (1 + 1.01e-9)
+        assert np.linalg.norm(solution.coef - exact) <= np.sqrt(2 * solution.gap * max(1, Y[0].size) / lam) * 1.001
+    assert made == [pytest.approx(np.sqrt(0.3))]
+
+
+def test_a_grid_without_the_memory_for_a_factor():
+    Z, Y = make(400, 60, decay=0.3)
+    for lam, solution in zip((1.0, 0.1), solve_ridge_grid(ArrayBlocks(Z), Y, (1.0, 0.1), tol=1e-8, max_memory_mb=0.005), strict=True):
+        assert solution.converged
+        assert solution.objective <= objective(Z, Y, lam, reference(Z, Y, lam)) * (1 + 1.01e-8)
 
 
 @pytest.mark.parametrize("n_features", [64, 1500])

@@ -76,8 +76,7 @@ class Gram:
         self.matrix = np.zeros((size, size), dtype, order="F")
         self._syrk = blas.ssyrk if self.matrix.dtype == np.float32 else blas.dsyrk
         self._potrs = lapack.spotrs if self.matrix.dtype == np.float32 else lapack.dpotrs
-        self._diagonal = None
-        self.shift = 0.0
+        self._diagonal = self.diagonal = None
 
     def add_rows(self, Z):
         """Gram <- Gram + Z'Z for C-contiguous (rows, n) features."""
@@ -90,19 +89,20 @@ class Gram:
     def factor(self, diagonal):
         """Factor Gram + diagonal (a number or an (n,) array).
 
-        A diagonal too small for the type is raised, `shift` says by how much: the factor is then a preconditioner for
+        A diagonal too small for the type is raised, `diagonal` says to what: the factor is then a preconditioner for
         the rest of the spectrum only.
         """
         if self._diagonal is None:
             self._diagonal = self.matrix.diagonal().astype(np.float64)
         floor = float(np.finfo(self.matrix.dtype).eps) * max(1e-30, float(self._diagonal.max(initial=0.0)))
-        self.shift = 0.0
+        shift = 0.0
         while True:
             self._copy_down()
-            np.fill_diagonal(self.matrix, self._diagonal + diagonal + self.shift)
+            self.diagonal = diagonal + shift
+            np.fill_diagonal(self.matrix, self._diagonal + self.diagonal)
             if factor_in_place(self.matrix) == 0:
                 return self
-            self.shift = max(8 * floor, 8 * self.shift)
+            shift = max(8 * floor, 8 * shift)
 
     def _copy_down(self):
         n = len(self.matrix)
@@ -117,7 +117,7 @@ class Gram:
                     target[...] = tile
 
     def solve(self, b):
-        """(Gram + diagonal + shift)^-1 b in the factor's type, returned as float64."""
+        """(Gram + diagonal)^-1 b in the factor's type, returned as float64."""
         x, _ = self._potrs(self.matrix, np.asfortranarray(b, dtype=self.matrix.dtype), lower=1)
         return x.astype(np.float64, copy=False)
 

@@ -3,22 +3,23 @@
 Conjugate gradients on the features themselves, with float64 sums, preconditioned by one of two factors. Random features
 have few directions that matter at a given lambda, so that a Gram matrix of some of the rows and a dozen walks are often
 cheaper than the whole Gram matrix; where they are not, or turn out not to be, the smaller of Z'Z and Z Z' is summed over
-blocks into one array and factored in place, and what is left to correct is the rounding of the factor's type. Several
-lambdas share the Gram matrix, and its factor too where the few steps that another lambda takes with it are expected to cost
-less than a new one. (An eigendecomposition would do for all, but costs as much as about twenty-five factorisations.)
+blocks into one array and factored in place, and what is left to correct is the rounding of the factor's type. A grid of
+lambdas shares the Gram matrix and one factor, that of its middle: the others come from the Krylov space of its inverse. (An
+eigendecomposition would do for all as well, but costs as much as about twenty-five factorisations.)
 """
 
 import numpy as np
 
 from rfx.solvers.base import Solution
 from rfx.solvers.blocks import ArrayBlocks, adjoint, default_memory_mb, product, walk
-from rfx.solvers.cg import RowFactor, check_problem, choose_factor, conjugate_gradients, dots, late, sampled_factor
+from rfx.solvers.cg import NystromFactor, RowFactor, check_problem, choose_factor, conjugate_gradients, dots, late, sampled_factor
+from rfx.solvers.shifted import solve_shifted
 
 _RESTARTS = 20
 # Steps that a sampled factor is expected to need, and those after which it is given up for the whole Gram matrix.
 _EXPECTED_STEPS, _PATIENCE = 15, 40
-# Steps that a factor for another lambda is expected to need, for each unit by which the root of the lambdas' ratio exceeds one.
-_STEPS_PER_ROOT = 8
+# Numbers that the basis of a Krylov space may take.
+_BASIS = 2**25
 # Seconds for one float32 multiplication and addition in a Gram matrix, for one feature read and for one computed:
 # only their ratios matter.
 _GRAM, _READ, _COMPUTED = 1e-11, 3e-10, 1.5e-9
@@ -82,7 +83,7 @@ def solve_ridge_grid(
     for lam in lams:
         check_problem(blocks, Y, lam)
     limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    factors = _Factors(blocks, Y[:1].size, limit, _sampling_pays(blocks, Y, len(lams)))
+    factors = _Factors(blocks, Y, lams, limit)
     return [_solve(blocks, Y, lam, factors, tol, max_iter, deadline) for lam in lams]
 
 
@@ -110,11 +111,12 @@ def _factor_cost(blocks):
 
 
 class _Factors:
-    """The preconditioners of one problem, each made when first asked for."""
+    """The preconditioners of one problem, each made when first asked for, and the solutions that they lead to."""
 
-    def __init__(self, blocks, outputs, limit, sampling):
-        self.blocks, self.outputs, self.limit, self.sampling = blocks, outputs, limit, sampling
-        self._sampled = self._whole = self._factored = None
+    def __init__(self, blocks, Y, lams, limit):
+        self.blocks, self.Y, self.lams, self.limit = blocks, Y, list(lams), limit
+        self.sampling = _sampling_pays(blocks, Y, len(self.lams))
+        self._sampled = self._whole = self._starts = None
 
     def sampled(self, lam):
         if self._sampled is None:
@@ -123,19 +125,31 @@ class _Factors:
         return self._sampled.prepare(lam)
 
     def whole(self, lam):
+        """The factor of the smaller Gram matrix, of low rank where it does not fit."""
         self._sampled, self.sampling = None, False
         if self._whole is None:
             self._whole = choose_factor(self.blocks, self.limit)
-        if self._factored is None or not self._serves(lam):
-            self._whole.prepare(lam)
-            self._factored = lam
-        return self._whole
+            if not isinstance(self._whole, NystromFactor):
+                self._whole.prepare(float(np.exp(np.mean(np.log([min(self.lams), max(self.lams)])))))
+        return self._whole.prepare(lam) if isinstance(self._whole, NystromFactor) else self._whole
 
-    def _serves(self, lam):
-        """Whether the factor for another lambda is good enough: the condition number is at most the lambdas' ratio."""
-        ratio = max(lam / self._factored, self._factored / lam)
-        steps = _STEPS_PER_ROOT * (np.sqrt(ratio) - 1)
-        return steps * _walk_cost(self.blocks, self.outputs) < _factor_cost(self.blocks)
+    def start(self, lam):
+        """(D,) or (D, k) weights close to the solution, by the whole factor."""
+        factor = self.whole(lam)
+        if isinstance(factor, RowFactor):
+            return adjoint(self.blocks, self._shifted(factor.gram, self.Y, lam))
+        right = adjoint(self.blocks, self.Y)
+        return factor(right) if isinstance(factor, NystromFactor) else self._shifted(factor.gram, right, lam)
+
+    def _shifted(self, gram, right, lam):
+        """(Gram + lam)^-1 right, for all lambdas at the first call."""
+        if len(self.lams) == 1:
+            return gram.solve(right)
+        if self._starts is None:
+            steps = int(np.clip(_BASIS // max(1, right.size), 20, 300))
+            self._starts = solve_shifted(gram.solve, right, gram.diagonal, self.lams, max_steps=steps)
+        start = self._starts[self.lams.index(lam)]
+        return gram.solve(right) if start is None else start
 
 
 def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
@@ -147,7 +161,7 @@ def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
         if factor is None:
             factor = factors.whole(lam)
             if W is None:
-                W = adjoint(blocks, factor.dual(Y)) if isinstance(factor, RowFactor) else factor(adjoint(blocks, Y))
+                W = factors.start(lam)
         F, G = walk(blocks, W, lambda rows, f: f - Y[rows])
         G += lam * W
         objectives = 0.5 * lam * dots(W, W) + 0.5 * dots(F - Y, F - Y)

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from rfx import env
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, sample
-from rfx.features.perceptron import _different_rows
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (12, 6))
@@ -103,33 +102,9 @@ def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
     np.testing.assert_allclose(part.transform(X), Z[:, 40:47])
 
 
-@pytest.mark.parametrize("classes", [None, "two", "one"])
-def test_thresholds_between_classes_estimate_the_kernel_less_a_constant(classes):
-    labels = {None: None, "two": X[:, 0] > 0.3, "one": np.zeros(len(X))}[classes]
-    feature_map = sample("perceptron", 6, 200_000, seed=3, dtype=np.float64, radius=RADIUS).fit_between(X, labels, 5)
-    Z = feature_map.transform(X)
-    products = Z[:, None, :] * Z[None, :, :]
-    difference = products.mean(-1) - exact("perceptron")
-    deviation = products.std(-1) / math.sqrt(products.shape[-1])
-    assert np.all(np.abs(difference - np.diag(difference).mean()) <= 5 * deviation + 1e-3)
-    part = sample("perceptron", 6, 7, seed=3, start=40, dtype=np.float64, radius=RADIUS).fit_between(sp.csr_matrix(X), labels, 5)
-    np.testing.assert_allclose(part.transform(X), Z[:, 40:47])
-
-
-@pytest.mark.parametrize("classes", [[0, 1, 1, 1, 1], [2, 0, 1, 0, 2], [0, 0, 0, 0, 0], None])
-def test_pairs_of_rows_are_of_different_classes_where_there_are_two(classes):
-    first, second = _different_rows(None if classes is None else np.array(classes), 5, 4000, seed=1)
-    assert np.all((first >= 0) & (first < 5) & (second >= 0) & (second < 5))
-    if classes is not None and len(set(classes)) > 1:
-        assert np.all(np.array(classes)[first] != np.array(classes)[second])
-    assert len(set(first)) == 5 and np.all(np.bincount(first) > 600)
-    if classes is None:
-        assert np.all(np.bincount(second) > 600)
-
-
 def test_thresholds_of_rows_that_are_all_equal():
     same = np.ones((30, 4))
-    feature_map = sample("perceptron", 4, 50, seed=0, radius=2.0).fit_between(same, None, 0)
+    feature_map = sample("perceptron", 4, 50, seed=0, radius=2.0).fit_range(same)
     assert np.all(feature_map.transform(same) == 0)
 
 

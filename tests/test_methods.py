@@ -139,12 +139,12 @@ def test_random_features_approach_the_exact_kernel(kernel):
 
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
-def test_perceptron_thresholds_between_classes(name, task):
-    one, two = (fitted(name, task, kernel="perceptron", gamma="paper", features="between", lam=1.0) for _ in range(2))
+def test_perceptrons_by_leverage(name, task):
+    one, two = (fitted(name, task, kernel="perceptron", gamma="paper", features="leverage", lam=1.0) for _ in range(2))
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
     assert len(np.unique(one.decision_function(X))) > 10
-    with pytest.raises(UsageError, match="--features is between, which is for the perceptron kernel"):
-        fitted(name, task, kernel="gaussian", features="between")
+    with pytest.raises(UsageError, match="--features is leverage, which is for the perceptron kernel"):
+        fitted(name, task, kernel="gaussian", features="leverage")
 
 
 def test_gamma_words():

@@ -11,9 +11,7 @@ from rfx.features.base import SMALL_INPUTS, FeatureMap, small_product
 from rfx.features.random import normals, uniforms
 from rfx.kernels import perceptron_constant
 
-DIRECTION, THRESHOLD, COLUMN, FIRST, SECOND, PLACE = 0, 1, 2, 3, 4, 5
-# Pairs of rows between which thresholds are placed, and how many of their points make one piece of the density.
-PAIRS, _KNOT = 4000, 20
+DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
 # When prediction by bits pays: outputs and rows from which on it does, and the most that its tables may take.
 _BIT_OUTPUTS, _BIT_ROWS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 128 * 2**20, 64
 
@@ -42,27 +40,18 @@ class PerceptronMap(FeatureMap):
         sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P less a constant, so f changes by a constant only.
         """
         lo, hi = self._ranges(X)
-        return self._moved(lo + self._shares() * (hi - lo), hi - lo)
+        shares = np.full(self.n_features, 0.5)
+        if self.params["radius"]:
+            shares = (self.arrays["thresholds"].astype(np.float64) / self.params["radius"] + 1) / 2
+        scales = np.sqrt((hi - lo) / (2 * perceptron_constant(self.n_inputs)))
+        arrays = {"thresholds": (lo + shares * (hi - lo)).astype(self.dtype), "scales": scales.astype(self.dtype)}
+        return PerceptronMap(self.name, self.n_inputs, self.params, {"directions": self.arrays["directions"]} | arrays)
 
-    def fit_between(self, X, classes, seed: int) -> "PerceptronMap":
-        """As `fit_range`, but half of the thresholds lie where they tell classes apart: between rows of different ones.
-
-        A threshold has the density p_j = half of it uniform in the range, half that of theta.x at a point drawn between two
-        random rows of different classes, and its feature is scaled by 1 / sqrt(2 c_d p_j), which leaves the mean product as
-        it is (importance sampling; ours, not of the papers). classes: (n,) class numbers, or None for any two rows. X: (n, d).
-        """
-        lo, hi = self._ranges(X)
-        first, second = _different_rows(classes, X.shape[0], PAIRS, seed)
-        X = X.tocsr() if sp.issparse(X) else X
-        weight = uniforms(seed, PLACE, 0, PAIRS, 1)
-        points = [np.asarray(part.toarray() if sp.issparse(part) else part, np.float64) for part in (X[first], X[second])]
-        points = weight * points[0] + (1 - weight) * points[1]
-        thresholds, widths = np.empty((2, self.n_features))
-        for start in range(0, self.n_features, 1024):
-            part = slice(start, start + 1024)
-            knots = np.sort(points @ self.arrays["directions"][:, part].astype(np.float64), axis=0)[::_KNOT].T.copy()
-            _place(self._shares()[part], lo[part], hi[part], knots, thresholds[part], widths[part])
-        return self._moved(thresholds, widths)
+    def weighted(self, indices, weights) -> "PerceptronMap":
+        """The features of these indices, each times its weight: (count,) integers and (count,) numbers."""
+        part = self.select(indices)
+        arrays = part.arrays | {"scales": (part.arrays["scales"] * weights).astype(self.dtype)}
+        return PerceptronMap(self.name, self.n_inputs, self.params, arrays)
 
     def _ranges(self, X):
         """The least and the largest theta.x of every feature over the rows of X."""
@@ -74,18 +63,6 @@ class PerceptronMap(FeatureMap):
             Z = self._project(part, self.arrays["directions"], buffer[: part.shape[0]])
             lo, hi = np.minimum(lo, Z.min(axis=0)), np.maximum(hi, Z.max(axis=0))
         return lo, hi
-
-    def _shares(self):
-        """Where the thresholds lie in [-R, R], as numbers in [0, 1]: what they are drawn by."""
-        if not self.params["radius"]:
-            return np.full(self.n_features, 0.5)
-        return (self.arrays["thresholds"].astype(np.float64) / self.params["radius"] + 1) / 2
-
-    def _moved(self, thresholds, widths):
-        """The map with other thresholds; widths: 1 / the density of each, (n_features,)."""
-        scales = np.sqrt(widths / (2 * perceptron_constant(self.n_inputs)))
-        arrays = {"thresholds": thresholds.astype(self.dtype), "scales": scales.astype(self.dtype)}
-        return PerceptronMap(self.name, self.n_inputs, self.params, {"directions": self.arrays["directions"]} | arrays)
 
     def transform(self, X, out=None):
         out = self._check(X, out)
@@ -147,46 +124,6 @@ class StumpMap(FeatureMap):
 
         parallel.for_ranges(part, len(out), smallest=64)
         return out
-
-
-def _different_rows(classes, n_rows, count, seed):
-    """(count,) and (count,) row numbers, of pairs whose classes differ where there are two; any two where classes is None."""
-    draws = [uniforms(seed, stream, 0, count, 1)[:, 0] for stream in (FIRST, SECOND)]
-    order = np.arange(n_rows) if classes is None else np.argsort(classes, kind="stable")
-    first = np.minimum((draws[0] * n_rows).astype(np.int64), n_rows - 1)
-    begins, ends = np.zeros((2, count), np.int64)
-    if classes is not None:
-        ordered = np.asarray(classes)[order]
-        begins, ends = (np.searchsorted(ordered, ordered[first], side=side) for side in ("left", "right"))
-    others = n_rows - (ends - begins)
-    # the rows of the other classes are those before and those behind the first row's own
-    second = np.minimum((draws[1] * others).astype(np.int64), np.maximum(others - 1, 0))
-    second = np.where(second < begins, second, np.minimum(second + ends - begins, n_rows - 1))
-    return order[first], order[second]
-
-
-@njit(cache=True, nogil=True)
-def _place(shares, lo, hi, knots, thresholds, widths):
-    """thresholds_j <- where the distribution of feature j reaches shares_j, widths_j <- 1 / its density there.
-
-    Half of the distribution is uniform on [lo_j, hi_j]; half is spread evenly over the pieces between the sorted knots_j.
-    """
-    pieces = knots.shape[1] - 1
-    for j in range(len(shares)):
-        length = hi[j] - lo[j]
-        thresholds[j], widths[j] = lo[j], 0.0
-        if length <= 0.0:
-            continue
-        left, reached = lo[j], 0.0
-        for k in range(pieces + 2):
-            right = hi[j] if k == pieces + 1 else min(max(knots[j, k], lo[j]), hi[j])
-            gain = 0.5 * (right - left) / length + (0.5 / pieces if 0 < k <= pieces else 0.0)
-            if right > left and (reached + gain >= shares[j] or k == pieces + 1):
-                thresholds[j] = left + min(1.0, (shares[j] - reached) / gain) * (right - left)
-                widths[j] = (right - left) / gain
-                break
-            reached += gain
-            left = right
 
 
 @njit(cache=True, nogil=True)

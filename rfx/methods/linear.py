@@ -6,7 +6,7 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.features import FeatureMap, sample
-from rfx.methods import gamma
+from rfx.methods import gamma, leverage
 from rfx.methods.base import Method
 from rfx.methods.options import Path
 from rfx.solvers.base import Solution
@@ -19,20 +19,19 @@ class LinearMethod(Method):
     """f(x) = coef' phi(x): self.map (D features) and self.coef (D, k), already scaled for unscaled phi."""
 
     def _sample(self, X, Y, lam) -> FeatureMap:
-        """The map of the options' kernel, features and seed; lam is the ridge parameter that `--gamma tuned` validates with."""
+        """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and leverage."""
         p = self.params
         params = gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"])
-        moved = p["features"] in ("range", "between")
+        moved = p["features"] in ("range", "leverage")
         if moved and p["kernel"] != "perceptron":
             raise UsageError(f"--features is {p['features']}, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
+        drawn = p["n_features"] * (leverage.POOL if p["features"] == "leverage" else 1)
         feature_map = sample(
-            p["kernel"], X.shape[1], p["n_features"], p["seed"], dtype=np.dtype(p["dtype"]),
-            variant="offset" if moved else p["features"], **params,
+            p["kernel"], X.shape[1], drawn, p["seed"], dtype=np.dtype(p["dtype"]), variant="offset" if moved else p["features"], **params,
         )
-        if p["features"] == "between":
-            classes = None if self.task == "regression" else np.argmax(Y, axis=1) if Y.shape[1] > 1 else Y[:, 0] > 0
-            return feature_map.fit_between(X, classes, p["seed"])
-        return feature_map.fit_range(X) if moved else feature_map
+        if moved:
+            feature_map = feature_map.fit_range(X)
+        return leverage.draw(feature_map, X, p["n_features"], lam, p["seed"]) if drawn > p["n_features"] else feature_map
 
     def _decide(self, X):
         return linear_decision(self.map, self.coef, X)

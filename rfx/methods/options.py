@@ -107,9 +107,9 @@ OPTIONS = {
         Option(
             "features", str,
             "Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
-            "whole ball (offset), within the range of the training rows (range), where they tell rows apart, or half of them between "
-            "rows of different classes (between), where they tell classes apart.",
-            ("offset", "pairs", "range", "between"),
+            "whole ball (offset), within the range of the training rows (range), where they tell rows apart, or so and drawn from ten times "
+            "as many by their leverage on the training rows (leverage), for a better approximation by the same number.",
+            ("offset", "pairs", "range", "leverage"),
         ),
         Option("n_features", int, "Number D of random features; of landmarks (nystrom).", low=1),
         Option(

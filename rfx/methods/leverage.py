@@ -1,0 +1,57 @@
+"""Random features drawn by their ridge leverage from many more: the same kernel to the accuracy of several times as many.
+
+The ridge leverage of feature j of M at lambda is z_j' (Z Z' + lambda)^-1 z_j, for the (n, M) features Z: how much of what
+the kernel machine can fit depends on it. Sampling in proportion, with weights that keep the mean product, is the best
+that sampling can do (Bach 2017, JMLR 18, section 4; Li, Ton, Oglic and Sejdinovic 2021, JMLR 22, algorithm 1). Labels play no part.
+"""
+
+import numpy as np
+from scipy.linalg import blas
+
+from rfx import parallel
+from rfx.solvers.blocks import MapBlocks
+from rfx.solvers.cg import row_gram
+
+# Features in the pool for each one drawn; rows on which leverage is measured.
+POOL, ROWS = 10, 5000
+
+
+def draw(pool, X, count: int, lam: float, seed: int):
+    """`count` features of the map `pool`, by their leverage at `lam` on up to 5,000 of the rows X (n, d), weighted anew."""
+    n_rows, rng = X.shape[0], np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(n_rows)[:ROWS])
+    chance = inclusion(scores(pool, X[rows], lam * len(rows) / n_rows), count)
+    # systematic sampling: one feature for each unit of the chances summed up
+    ends = np.cumsum(chance)
+    chosen = np.searchsorted(ends * (count / ends[-1]), rng.random() + np.arange(count), side="right")
+    chosen = np.minimum(chosen, pool.n_features - 1)
+    return pool.weighted(chosen, np.sqrt(count / (pool.n_features * chance[chosen])))
+
+
+def scores(pool, X, lam: float) -> np.ndarray:
+    """(M,) ridge leverages of the features of the map `pool` over the rows X (n, d), in (0, 1)."""
+    blocks = MapBlocks(pool, X, pool.n_features**-0.5)
+    gram = row_gram(blocks)
+    factor = gram.factor(lam).matrix
+    trsm = blas.strsm if factor.dtype == np.float32 else blas.dtrsm
+    out = np.empty(pool.n_features)
+
+    def part(start, stop, columns, Z):
+        solved = trsm(1.0, factor, Z[:, start:stop], lower=1)
+        out[columns][start:stop] = np.einsum("ij,ij->j", solved, solved, dtype=np.float64)
+
+    with parallel.one_blas_thread():
+        for columns, Z in blocks.columns():
+            parallel.for_ranges(lambda start, stop, at=columns, Z=Z: part(start, stop, at, Z), Z.shape[1], 64)
+    return out
+
+
+def inclusion(scores, count: int) -> np.ndarray:
+    """Chances min(1, c score) that add up to `count`; scores (M,) >= 0, M >= count. Equal chances where all scores are zero."""
+    chance = np.maximum(scores, 1e-9 * scores.max(initial=0.0) or 1.0)
+    chance = chance * (count / chance.sum())
+    while np.any(chance > 1 + 1e-9):
+        sure = chance >= 1
+        chance[sure] = 1.0
+        chance[~sure] *= (count - np.count_nonzero(sure)) / chance[~sure].sum()
+    return np.minimum(chance, 1.0)

@@ -14,6 +14,8 @@ from rfx.solvers.cg import row_gram
 
 # Features in the pool for each one drawn; rows on which leverage is measured.
 POOL, ROWS = 10, 5000
+# Of a loss for classes only the rows near the margin have curvature, a fifth of them, say: lambda weighs that much more.
+NEAR_MARGIN = 0.2
 
 
 def draw(pool, X, count: int, lam: float, seed: int):

@@ -31,7 +31,10 @@ class LinearMethod(Method):
         )
         if moved:
             feature_map = feature_map.fit_range(X)
-        return leverage.draw(feature_map, X, p["n_features"], lam, p["seed"]) if drawn > p["n_features"] else feature_map
+        if p["features"] == "leverage":
+            curved = 1.0 if self.loss.name == "squared" else leverage.NEAR_MARGIN
+            feature_map = leverage.draw(feature_map, X, p["n_features"], lam / curved, p["seed"])
+        return feature_map
 
     def _decide(self, X):
         return linear_decision(self.map, self.coef, X)

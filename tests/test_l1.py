@@ -10,12 +10,13 @@ from sklearn.svm import LinearSVC
 
 from rfx import env
 from rfx.errors import UsageError
+from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
-from rfx.solvers.blocks import ArrayBlocks
+from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 from rfx.solvers.l1 import lambda_max, path_l1, solve_l1
 from rfx.solvers.l1_design import as_design
 from rfx.solvers.l1_gram import GramCache
-from rfx.solvers.l1_interior import interior_point
+from rfx.solvers.l1_interior import hinge_interior_point, interior_point
 from rfx.solvers.l1_quadratic import newton_faces, residual, segment_minimum, solve_quadratic
 
 LOSSES = [Squared, SquaredHinge, Logistic]
@@ -371,6 +372,31 @@ def test_small_quadratic(lam):
     x2, q2, _ = interior_point(H, c, np.zeros(60), lam, lambda x, q: residual(H, q, x, lam) <= 1e-5)
     value = [lam * np.abs(v).sum() + c @ v + 0.5 * v @ H @ v for v in (x, x2)]
     assert value[0] == pytest.approx(value[1], abs=1e-6 * (1 + abs(value[0])))
+
+
+@pytest.mark.parametrize("form", ["float32", "blocks", "sparse", "path"])
+@pytest.mark.parametrize("lam", [1e-2, 1e-5])
+def test_separable_classes_and_a_small_lam(form, lam):
+    """Where Newton steps become thousandths of themselves."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(size=(220, 10)).astype(np.float32)
+    y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(220) > 1, 1.0, -1.0)
+    blocks = MapBlocks(sample("gaussian", 10, 400, 0, gamma=1.0), X)
+    Z = blocks.materialize().Z
+    features = {"float32": Z, "blocks": blocks, "sparse": sparse.csr_matrix(Z), "path": Z}[form]
+    if form == "path":
+        solutions = path_l1(features, y, [1.0, 1e-1, lam], SquaredHinge)
+        assert all(point.converged for point in solutions)
+    solution = solutions[-1] if form == "path" else solve_l1(features, y, lam, SquaredHinge)
+    assert solution.converged and solution.n_iter < 60
+    wide = Z.astype(np.float64)
+    value = lam * np.abs(solution.coef).sum() + np.sum(np.maximum(1 - y * (wide @ solution.coef), 0) ** 2)
+    assert solution.objective == pytest.approx(value, rel=1e-9)
+    x, alpha = hinge_interior_point(as_design(wide), y, np.zeros(400), lam, 1e-9)
+    assert np.abs(wide.T @ (y * alpha)).max() <= lam * (1 + 1e-9) and alpha.min() >= 0
+    best = lam * np.abs(x).sum() + np.sum(np.maximum(1 - y * (wide @ x), 0) ** 2)
+    assert best - (alpha.sum() - alpha @ alpha / 4) <= 1e-9 * best
+    assert best * (1 - 1e-9) <= value <= best * (1 + 1.01e-4)
 
 
 def test_indefinite_by_noise():

@@ -2,8 +2,8 @@
 
 Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hinge and the logistic loss. A working
 set of columns grows by violation; on it, proximal Newton steps: the Gram matrix of the working columns over the rows
-with curvature gives a small quadratic problem with an l1 term, and a line search on the true objective takes the step.
-Stopping test and certificate are the duality gap over all columns.
+with curvature gives a small quadratic problem with an l1 term, and a line search on the true objective takes the step. Where
+Newton's method fails, for separable classes and a small lam, an interior-point method over the rows takes its place. Stopping test and certificate are the duality gap over all columns.
 
 There is no gap-safe screening: a column of random features is so long, and lam so small beside it, that at a relative gap of
 1e-4 the safe sphere excludes none (cod-rna, D = 2,000, lam = 10: the radius times ||z_j|| is 424); it would set in when all is
@@ -20,12 +20,16 @@ from rfx.errors import UsageError
 from rfx.solvers.base import Solution
 from rfx.solvers.l1_design import WalkDesign, as_design
 from rfx.solvers.l1_gram import GramCache
+from rfx.solvers.l1_interior import hinge_interior_point
 from rfx.solvers.l1_quadratic import residual, solve_quadratic
 
 LOSSES = ("squared", "squared_hinge", "logistic")
 # A start from zero passes through larger values of lam, each this fraction of the last, with one step at each: the
 # working set then grows with the support instead of far beyond it.
 STAGE = 0.25
+# A step so short shows that rows enter the margin too fast for Newton's method, as with separable classes and a small lam: an
+# interior-point method over the rows is then tried where the working columns are at most so many float64 numbers.
+VERY_SHORT, INTERIOR = 0.1, 2**26
 
 
 def lambda_max(blocks, y, loss) -> float:
@@ -150,6 +154,8 @@ class _Problem:
     objective: float = np.inf
     converged: bool = False
     curvature: np.ndarray | None = None
+    interior: bool = False
+    dual_point: np.ndarray | None = None
 
     def run(self):
         self.began = time.monotonic()
@@ -208,8 +214,10 @@ class _Problem:
         """(dual value, gradient) at the present coef; sets the objective, and the bound when all columns are seen."""
         derivative = self.loss.derivative(self.decision, self.y)
         gradient = design.gradient(derivative)
-        self.objective = float(self.lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum())
+        self.objective = self._value(self.lam)
         value = dual_value(self.loss, derivative, self.y, self.lam, gradient)
+        if self.dual_point is not None:
+            value = max(value, dual_value(self.loss, self.dual_point, self.y, self.lam, design.gradient(self.dual_point)))
         if design is self.design:
             self.dual = max(self.dual, value)
         return value, gradient
@@ -233,6 +241,9 @@ class _Problem:
         wanted = self._working(gradient, lam, self.limit, max(128, 2 * np.count_nonzero(coef)))
         if self.strict and len(wanted) == self.limit:
             return 0
+        if self.interior and self._interior_step(design, wanted, lam):
+            return len(wanted)
+        self.dual_point = None
         weights = self.loss.second_derivative(self.decision, self.y)
         if self.curvature is not None:
             weights = np.maximum(weights, self.curvature)
@@ -256,10 +267,32 @@ class _Problem:
             return 0
         # After a short step, count the rows whose curvature it met on the way: few rows inside the margin say little.
         self.curvature = None if t > 0.5 else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
+        self.interior = self.loss.name == "squared_hinge" and (self.interior or t <= VERY_SHORT)
         coef[columns] = x if t == 1.0 else coef[columns] + t * direction[columns]
         self.decision += t * along
         self.n_iter += 1
         return len(columns)
+
+    def _interior_step(self, design, columns, lam) -> bool:
+        """Minimise over these columns; False, and no more of it for now, where they are too many or not all in use are among them.
+
+        Where the minimum is no lower than what is had, the dual point that comes with it may still close the gap.
+        """
+        if len(columns) * len(self.y) > INTERIOR or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
+            self.interior = False
+            return False
+        x, alpha = hinge_interior_point(design.wide(columns), self.y, self.coef[columns], lam, 0.3 * self.tol)
+        before = self.coef, self.decision, self._value(lam)
+        self.coef = np.zeros_like(self.coef)
+        self.coef[columns] = x
+        self.decision, self.dual_point = design.predict(self.coef), -self.y * alpha
+        if self._value(lam) >= before[2]:
+            self.coef, self.decision, self.interior = before[0], before[1], False
+        self.n_iter += 1
+        return True
+
+    def _value(self, lam):
+        return float(lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum())
 
     def _working(self, gradient, lam, limit, size):
         """At most `limit` columns to work on: those with a weight and `size` in all, by violation; sorted."""

@@ -77,6 +77,11 @@ class DenseDesign:
         return total[0] if right is None else total
 
 
+    def wide(self, columns):
+        """A DenseDesign of these columns in float64."""
+        return DenseDesign(self.Z[:, columns].astype(np.float64))
+
+
 class WalkDesign:
     """Row blocks that are walked, and perhaps computed anew, at each question."""
 
@@ -130,6 +135,10 @@ class WalkDesign:
                 out[rows, new] = Z
         return HeldColumns(out, columns, self.shape)
 
+    def wide(self, columns):
+        """As DenseDesign.wide."""
+        return self.hold(columns).wide(columns)
+
     def _part(self, columns):
         return self.blocks if len(columns) == self.shape[1] else self.blocks.select(columns)
 
@@ -168,6 +177,11 @@ class HeldColumns:
         """As DenseDesign.cross."""
         right = None if right is None else np.searchsorted(self.columns, right)
         return self.dense.cross(rows, weights, np.searchsorted(self.columns, left), right)
+
+
+    def wide(self, columns):
+        """As DenseDesign.wide."""
+        return self.dense.wide(np.searchsorted(self.columns, columns))
 
 
 class SparseDesign:
@@ -211,6 +225,10 @@ class SparseDesign:
         if right is None:
             return square
         return square, (weighted.T @ self.matrix[:, right].astype(np.float64)).toarray()
+
+    def wide(self, columns):
+        """As DenseDesign.wide."""
+        return DenseDesign(self.matrix[:, columns].toarray().astype(np.float64))
 
 
 def _contiguous(Z):

@@ -3,7 +3,8 @@
 Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hinge and the logistic loss. A working
 set of columns grows by violation; on it, proximal Newton steps: the Gram matrix of the working columns over the rows
 with curvature gives a small quadratic problem with an l1 term, and a line search on the true objective takes the step. Where
-Newton's method fails, for separable classes and a small lam, an interior-point method over the rows takes its place. Stopping test and certificate are the duality gap over all columns.
+Newton's method fails, for separable classes and a small lam, an interior-point method over the rows takes its place.
+Stopping test and certificate are the duality gap over all columns.
 
 There is no gap-safe screening: a column of random features is so long, and lam so small beside it, that at a relative gap of
 1e-4 the safe sphere excludes none (cod-rna, D = 2,000, lam = 10: the radius times ||z_j|| is 424); it would set in when all is

@@ -12,6 +12,7 @@ from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
+from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 from rfx.solvers.l1 import lambda_max, path_l1, solve_l1
 from rfx.solvers.l1_design import as_design
@@ -397,6 +398,20 @@ def test_separable_classes_and_a_small_lam(form, lam):
     best = lam * np.abs(x).sum() + np.sum(np.maximum(1 - y * (wide @ x), 0) ** 2)
     assert best - (alpha.sum() - alpha @ alpha / 4) <= 1e-9 * best
     assert best * (1 - 1e-9) <= value <= best * (1 + 1.01e-4)
+
+
+def test_columns_in_float64_of_every_design():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(50, 3)).astype(np.float32)
+    blocks = MapBlocks(sample("laplacian", 3, 30, 0, gamma=1.0), X)
+    bins = BinnedFeatures(rng.integers(0, 4, (6, 50)).astype(np.uint16), [0, 4, 8, 12, 16, 20, 24])
+    columns = np.array([1, 4, 5, 22])
+    for features in (blocks, blocks.materialize(), sparse.csr_matrix(blocks.materialize().Z), bins):
+        design = as_design(features)
+        wide = design.wide(columns)
+        assert wide.dtype == np.float64
+        for k, column in enumerate(columns):
+            np.testing.assert_allclose(wide[:, k], design.predict(np.eye(design.shape[1])[column]), rtol=1e-6)
 
 
 def test_indefinite_by_noise():

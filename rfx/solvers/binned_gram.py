@@ -66,6 +66,13 @@ class BinnedDesign:
                 parallel.for_ranges(lambda a, b: _rectangle(own[a:b], other, runs, values, rest[a:b]), len(left), parts=_PARTS)
         return square if right is None else (square, rest)
 
+    def wide(self, columns):
+        """These columns as an array in float64."""
+        out = np.empty((self.shape[0], len(columns)))
+        for k, grid in enumerate(np.searchsorted(self.Z.starts, columns, side="right") - 1):
+            np.multiply(self.Z.ids[grid] == columns[k] - self.Z.starts[grid], self.Z.scale, out=out[:, k])
+        return out
+
     def _bits(self, rows, weights, columns):
         """(bits (columns, words), runs, values): the rows in each column, those of weight values[k] in words runs[k] .. runs[k + 1]."""
         values, kind = np.unique(weights, return_inverse=True)

@@ -29,8 +29,8 @@ LOSSES = ("squared", "squared_hinge", "logistic")
 # working set then grows with the support instead of far beyond it.
 STAGE = 0.25
 # A step so short shows that rows enter the margin too fast for Newton's method, as with separable classes and a small lam: an
-# interior-point method over the rows is then tried where the working columns are at most so many float64 numbers.
-VERY_SHORT, INTERIOR = 0.1, 2**26
+# interior-point method over the rows is then tried.
+VERY_SHORT = 0.1
 
 
 def lambda_max(blocks, y, loss) -> float:
@@ -86,6 +86,7 @@ def solve_l1(
         limit=working or largest_working_set(max_memory_mb), strict=strict,
         # Half again: while columns are taken over, the old copy and the new one exist together.
         held_limit=int(half / 2 // (max(1, len(y)) * design.itemsize)),
+        wide_limit=int(half / 2 // (max(1, len(y)) * 8)),
     )
     # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
     with threadpool_limits(1, user_api="blas"):
@@ -148,6 +149,7 @@ class _Problem:
     deadline: float | None
     limit: int
     held_limit: int
+    wide_limit: int
     strict: bool = False
     trace: list = field(default_factory=list)
     n_iter: int = 0
@@ -279,10 +281,10 @@ class _Problem:
 
         Where the minimum is no lower than what is had, the dual point that comes with it may still close the gap.
         """
-        if len(columns) * len(self.y) > INTERIOR or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
+        if len(columns) > self.wide_limit or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
             self.interior = False
             return False
-        x, alpha = hinge_interior_point(design.wide(columns), self.y, self.coef[columns], lam, 0.3 * self.tol)
+        x, alpha = hinge_interior_point(as_design(design.wide(columns)), self.y, self.coef[columns], lam, 0.3 * self.tol)
         before = self.coef, self.decision, self._value(lam)
         self.coef = np.zeros_like(self.coef)
         self.coef[columns] = x

@@ -78,8 +78,8 @@ class DenseDesign:
 
 
     def wide(self, columns):
-        """A DenseDesign of these columns in float64."""
-        return DenseDesign(self.Z[:, columns].astype(np.float64))
+        """These columns as an array in float64."""
+        return self.Z[:, columns].astype(np.float64)
 
 
 class WalkDesign:
@@ -228,7 +228,7 @@ class SparseDesign:
 
     def wide(self, columns):
         """As DenseDesign.wide."""
-        return DenseDesign(self.matrix[:, columns].toarray().astype(np.float64))
+        return self.matrix[:, columns].toarray().astype(np.float64)
 
 
 def _contiguous(Z):

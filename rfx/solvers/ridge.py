@@ -78,7 +78,10 @@ def solve_ridge_cg(blocks, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) ->
 def solve_ridge_grid(
     blocks, Y, lams, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None
 ) -> list[Solution]:
-    """A Solution for each of `lams`, from one Gram matrix; arguments as in `solve_ridge`."""
+    """A Solution for each of `lams`, from one Gram matrix and one factor of it; arguments as in `solve_ridge`.
+
+    Of several lambdas on very many rows, a small factor of some rows for each may be what costs less.
+    """
     Y = np.asarray(Y, dtype=np.float64)
     for lam in lams:
         check_problem(blocks, Y, lam)
@@ -98,16 +101,12 @@ def _sampling_pays(blocks, Y, lams):
     if rows >= n_rows:
         return False
     sampled = rows**2 * n_columns if rows < n_columns else 8 * n_columns**3
-    whole = large * small**2 * _GRAM + lams * _factor_cost(blocks)
+    whole = large * small**2 * _GRAM + small**3 / 3 * _GRAM
     return 2 * (sampled * _GRAM + lams * _EXPECTED_STEPS * _walk_cost(blocks, Y[:1].size)) < whole
 
 
 def _walk_cost(blocks, outputs):
     return blocks.shape[0] * blocks.shape[1] * outputs * (_READ if isinstance(blocks, ArrayBlocks) else _COMPUTED)
-
-
-def _factor_cost(blocks):
-    return min(blocks.shape) ** 3 / 3 * _GRAM
 
 
 class _Factors:

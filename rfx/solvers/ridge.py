@@ -115,7 +115,7 @@ class _Factors:
     def __init__(self, blocks, Y, lams, limit):
         self.blocks, self.Y, self.lams, self.limit = blocks, Y, list(lams), limit
         self.sampling = _sampling_pays(blocks, Y, len(self.lams))
-        self._sampled = self._whole = self._starts = None
+        self._sampled = self._whole = self._right = self._starts = None
 
     def sampled(self, lam):
         if self._sampled is None:
@@ -133,22 +133,20 @@ class _Factors:
         return self._whole.prepare(lam) if isinstance(self._whole, NystromFactor) else self._whole
 
     def start(self, lam):
-        """(D,) or (D, k) weights close to the solution, by the whole factor."""
+        """(D,) or (D, k) weights close to the solution, by the whole factor; for all lambdas at the first call."""
         factor = self.whole(lam)
-        if isinstance(factor, RowFactor):
-            return adjoint(self.blocks, self._shifted(factor.gram, self.Y, lam))
-        right = adjoint(self.blocks, self.Y)
-        return factor(right) if isinstance(factor, NystromFactor) else self._shifted(factor.gram, right, lam)
-
-    def _shifted(self, gram, right, lam):
-        """(Gram + lam)^-1 right, for all lambdas at the first call."""
-        if len(self.lams) == 1:
-            return gram.solve(right)
-        if self._starts is None:
-            steps = int(np.clip(_BASIS // max(1, right.size), 20, 300))
-            self._starts = solve_shifted(gram.solve, right, gram.diagonal, self.lams, max_steps=steps)
-        start = self._starts[self.lams.index(lam)]
-        return gram.solve(right) if start is None else start
+        by_rows = isinstance(factor, RowFactor)
+        if self._right is None:
+            self._right = self.Y if by_rows else adjoint(self.blocks, self.Y)
+        if isinstance(factor, NystromFactor):
+            return factor(self._right)
+        if self._starts is None and len(self.lams) > 1:
+            steps = int(np.clip(_BASIS // max(1, self._right.size), 20, 300))
+            self._starts = solve_shifted(factor.gram.solve, self._right, factor.gram.diagonal, self.lams, max_steps=steps)
+        start = self._starts[self.lams.index(lam)] if self._starts else None
+        if start is None:
+            start = factor.gram.solve(self._right)
+        return adjoint(self.blocks, start) if by_rows else start
 
 
 def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):

@@ -14,9 +14,8 @@ from rfx.parallel import for_ranges
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.binned_gram import BinnedDesign
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.l1_products import CHUNK, add_total, products, squares, zero_total
 
-# Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
-CHUNK = 2048
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -40,7 +39,20 @@ def as_design(blocks):
     raise UsageError(f"the features are a {type(blocks).__name__}; give blocks of rows, an array or a sparse matrix")
 
 
-class DenseDesign:
+class _InMemory:
+    """What designs share that can give some of their columns without computing them: `take(columns)`."""
+
+    def hold(self, columns, held=None):
+        """A HeldColumns of these columns."""
+        return HeldColumns(self.take(columns), columns, self.shape)
+
+    def wide(self, columns):
+        """These columns as an array in float64."""
+        part = self.take(columns)
+        return (part.toarray() if sparse.issparse(part) else part).astype(np.float64)
+
+
+class DenseDesign(_InMemory):
     """An (N, D) float32 or float64 array in memory; C and F order need no copy."""
 
     complete = True
@@ -73,13 +85,16 @@ class DenseDesign:
 
         With `right`, a pair: that and the sum of weight * z[left] z[right]', (|left|, |right|), for weights >= 0.
         """
-        total = _products(self.Z, rows, weights, left, right)
+        total = products(self.Z, rows, weights, left, right)
         return total[0] if right is None else total
 
+    def norms(self, columns):
+        """Euclidean norms of these columns, float64."""
+        return np.sqrt(squares(self.Z, columns))
 
-    def wide(self, columns):
-        """These columns as an array in float64."""
-        return self.Z[:, columns].astype(np.float64)
+    def take(self, columns):
+        """These columns, in the order of memory of the whole."""
+        return self.Z.T[columns].T if self.Z.flags.f_contiguous else self.Z.take(columns, axis=1)
 
 
 class WalkDesign:
@@ -110,7 +125,7 @@ class WalkDesign:
 
     def cross(self, rows, weights, left, right=None):
         """As DenseDesign.cross, in one walk over the columns and rows concerned."""
-        total = _zeros(left, right)
+        total = zero_total(left, right)
         columns = np.unique(left if right is None else np.concatenate([left, right]))
         left_at = np.searchsorted(columns, left)
         right_at = None if right is None else np.searchsorted(columns, right)
@@ -118,8 +133,13 @@ class WalkDesign:
         for chosen, Z in self._rows(self._part(columns), rows):
             Z, part = _contiguous(Z), weights[done : done + len(chosen)]
             done += len(chosen)
-            _add(total, _products(Z, np.arange(len(part)), part, left_at, right_at))
+            add_total(total, products(Z, np.arange(len(part)), part, left_at, right_at))
         return total[0] if right is None else total
+
+    def norms(self, columns):
+        """As DenseDesign.norms."""
+        every = np.arange(len(columns))
+        return np.sqrt(sum((squares(Z, every) for _, Z in self._part(columns)), np.zeros(len(columns))))
 
     def hold(self, columns, held=None):
         """A HeldColumns of these columns, which takes from `held` what that has already."""
@@ -128,7 +148,7 @@ class WalkDesign:
         if known.any():
             at = np.searchsorted(held.columns, columns[known])
             for start in range(0, len(out), CHUNK):
-                out[start : start + CHUNK, known] = held.dense.Z[start : start + CHUNK, at]
+                out[start : start + CHUNK, known] = held.inner.Z[start : start + CHUNK, at]
         new = np.flatnonzero(~known)
         if len(new):
             for rows, Z in self._part(columns[new]):
@@ -155,36 +175,36 @@ class WalkDesign:
                 yield chosen, Z if len(chosen) == len(Z) else Z[chosen - block.start]
 
 
-class HeldColumns:
-    """Some columns of a walk, held in memory under their numbers in the whole; the others read as zero."""
+class HeldColumns(_InMemory):
+    """Some columns of a matrix, held in memory under their numbers in the whole; the others read as zero."""
 
     complete = False
 
     def __init__(self, Z, columns, shape):
-        self.dense, self.columns, self.shape = DenseDesign(Z), columns, shape
+        self.inner, self.columns, self.shape = as_design(Z), columns, shape
+        self.itemsize = self.inner.itemsize
 
     def predict(self, coef):
         """Z coef, (N,) float64; coef (D,) is zero for the columns not held."""
-        return self.dense.predict(coef[self.columns])
+        return self.inner.predict(coef[self.columns])
 
     def gradient(self, r):
         """Z' r, (D,) float64, zero for the columns not held."""
         out = np.zeros(self.shape[1])
-        out[self.columns] = self.dense.gradient(r)
+        out[self.columns] = self.inner.gradient(r)
         return out
 
     def cross(self, rows, weights, left, right=None):
         """As DenseDesign.cross."""
         right = None if right is None else np.searchsorted(self.columns, right)
-        return self.dense.cross(rows, weights, np.searchsorted(self.columns, left), right)
+        return self.inner.cross(rows, weights, np.searchsorted(self.columns, left), right)
+
+    def take(self, columns):
+        """As DenseDesign.take."""
+        return self.inner.take(np.searchsorted(self.columns, columns))
 
 
-    def wide(self, columns):
-        """As DenseDesign.wide."""
-        return self.dense.wide(np.searchsorted(self.columns, columns))
-
-
-class SparseDesign:
+class SparseDesign(_InMemory):
     """A scipy sparse matrix, kept by columns."""
 
     complete = True
@@ -226,9 +246,13 @@ class SparseDesign:
             return square
         return square, (weighted.T @ self.matrix[:, right].astype(np.float64)).toarray()
 
-    def wide(self, columns):
-        """As DenseDesign.wide."""
-        return self.matrix[:, columns].toarray().astype(np.float64)
+    def norms(self, columns):
+        """As DenseDesign.norms."""
+        return np.sqrt(np.asarray(self.matrix[:, columns].astype(np.float64).power(2).sum(axis=0)).ravel())
+
+    def take(self, columns):
+        """As DenseDesign.take, a sparse matrix."""
+        return self.matrix[:, columns]
 
 
 def _contiguous(Z):
@@ -253,70 +277,6 @@ def _combine(Z, rows, r, out):
     """out += sum over `rows` of r[row] * Z[row], Z in C order; split by columns, so threads change no rounding."""
     if len(rows):
         for_ranges(lambda start, stop: _sums(Z, rows, r, out, start, stop), Z.shape[1], 256)
-
-
-def _products(Z, rows, weights, left, right):
-    """[sum of weight * Z[row, left] Z[row, left]', the same with Z[row, right] where given], chunk by chunk.
-
-    GEMM and SYRK in Z's precision, of columns and weights relative to their largest: signs and 0/1 weights are then summed
-    without rounding, whose noise would otherwise outweigh the least eigenvalues. Each thread takes some of the chunks: BLAS's
-    own threads spin while they wait for each other, which on a busy machine costs many times the work.
-    """
-    peak = np.abs(weights).max(initial=0.0) or 1.0
-    tops = [_largest(Z, rows[:CHUNK], columns) for columns in ((left,) if right is None else (left, right))]
-
-    def part(first, last):
-        total = _zeros(left, right)
-        for start in range(first * CHUNK, min(last * CHUNK, len(rows)), CHUNK):
-            chosen, scale = rows[start : start + CHUNK], weights[start : start + CHUNK] / peak
-            for sign in (1.0, -1.0):
-                signed = np.flatnonzero(sign * scale > 0)
-                if len(signed):
-                    some, root = chosen[signed], np.sqrt(sign * scale[signed])
-                    by_left = _gather(Z, some, left, root, tops[0])
-                    # numpy sees X' X and calls SYRK: half the work, and symmetric to the last bit.
-                    (np.add if sign > 0 else np.subtract)(total[0], by_left.T @ by_left, out=total[0])
-                    if right is not None:
-                        total[1] += by_left.T @ _gather(Z, some, right, root, tops[1])
-        return total
-
-    parts = for_ranges(part, -(-len(rows) // CHUNK))
-    for other in parts[1:]:
-        _add(parts[0], other)
-    for total, top in zip(parts[0], tops):
-        total *= peak * tops[0].astype(np.float64)[:, None]
-        total *= top
-    return parts[0]
-
-
-def _largest(Z, rows, columns):
-    """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
-    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns), Z.dtype))).max(axis=0, initial=0.0)
-    return np.where(top > 0, top, 1).astype(Z.dtype)
-
-
-def _zeros(left, right):
-    return [np.zeros((len(left), len(columns))) for columns in ((left,) if right is None else (left, right))]
-
-
-def _add(total, other):
-    for a, b in zip(total, other):
-        a += b
-
-
-def _gather(Z, rows, columns, scale, unit):
-    """Z[rows][:, columns] / unit, each row times its scale, in C order."""
-    out = np.empty((len(rows), len(columns)), Z.dtype)
-    _pick(Z, rows, columns, scale.astype(Z.dtype), unit, out)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _pick(Z, rows, columns, scale, unit, out):
-    for i in range(len(rows)):
-        row, factor = rows[i], scale[i]
-        for k in range(len(columns)):
-            out[i, k] = Z[row, columns[k]] / unit[k] * factor
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -18,7 +18,7 @@ from rfx.solvers.base import Solution
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.blocks import default_memory_mb, size_mb
 from rfx.solvers.cg import check_problem, late
-from rfx.solvers.l1 import dual_value
+from rfx.solvers.l1_dual import best_dual
 from rfx.solvers.l1_design import DenseDesign, as_design
 
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
@@ -59,7 +59,7 @@ def solve_prcd(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=1000, seed=0, 
         stopped = n_iter >= max_iter or late(deadline)
         if stopped or n_iter % _CERTIFIED == 0:
             u = loss.derivative(f, y)
-            bound = max(bound, dual_value(loss, u, y, lam, design.gradient(u)))
+            bound = max(bound, best_dual(loss, u, y, lam, design.gradient(u))[0])
             gap = trace[-1]["gap"] = max(0.0, objective - bound)
             if stopped or gap <= tol * objective:
                 return Solution(w, objective, gap, n_iter, gap <= tol * objective, trace)

@@ -16,7 +16,8 @@ from rfx.errors import UsageError
 from rfx.solvers.base import Solution
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.cg import check_problem, late
-from rfx.solvers.l1 import dual_value, largest_working_set, solve_l1
+from rfx.solvers.l1 import largest_working_set, solve_l1
+from rfx.solvers.l1_dual import best_dual
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
 _MEMORY = 5
@@ -92,7 +93,7 @@ def rb_l1_certificate(Z, y, w, lam, loss, f=None):
     u = loss.derivative(f, y)
     g = Z.adjoint(u)
     objective = lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
-    return objective, max(0.0, objective - dual_value(loss, u, y, lam, g)), g
+    return objective, max(0.0, objective - best_dual(loss, u, y, lam, g)[0]), g
 
 
 def lambda_max(Z, y, loss) -> float:

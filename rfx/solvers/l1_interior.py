@@ -60,7 +60,8 @@ def interior_point(H, q, x, lam, accept, max_iter=50):
 def hinge_interior_point(design, y, x, lam, tol, max_iter=60):
     """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, 1 - y_n z_n . x)^2, started near x.
 
-    design: a DenseDesign of (N, k) float64 features; with float32 products it would lose its way for small lam. As `interior_point`, and with the rows' slacks s = alpha / 2 - 1 + y f >= 0 for f = Z x, whose products with the dual
+    design: a DenseDesign of (N, k) float64 features; with float32 products it would lose its way for small lam. As
+    `interior_point`, and with the rows' slacks s = alpha / 2 - 1 + y f >= 0 for f = Z x, whose products with the dual
     variables alpha >= 0 go to zero as well: a row has the curvature alpha / (s + alpha / 2), between 0 and 2. Separable
     classes and a small lam are as good to it as any. Ends at a relative duality gap of `tol` over these columns.
 

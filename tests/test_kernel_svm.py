@@ -279,3 +279,49 @@ def test_refused_data():
     X[2, 1] = np.inf
     with pytest.raises(DataError, match="an input is nan or infinite"):
         solve_kernel_svm("gaussian", X, y, params, 1.0)
+
+
+@pytest.mark.parametrize("name, lam, scale", [
+    ("gaussian", 1e-4, 1), ("gaussian", 1e-6, 1), ("laplacian", 1e-6, 1), ("perceptron", 1e-6, 1),
+    ("linear", 1.0, 1e3), ("laplacian", 1.0, 1e6), ("perceptron", 1.0, 1e6),
+])  # fmt: skip
+def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale):
+    """A large C, or inputs far from zero, where float32 can't tell the gap."""
+    X, y = problem(300, 5)
+    X = X + (scale if scale > 1 else 0)
+    params = {"gamma": 0.5} if name in ("gaussian", "laplacian") else kernels.parameters(name, X)
+    solution = solve_kernel_svm(name, X, y, params, lam, "hinge", bias=True, max_iter=2000)
+    assert solution.converged
+    f = kernels.block(name, X, X, params, dtype=np.float64) @ solution.coef
+    norm = 0.5 * lam * solution.coef @ f
+    value = norm + np.maximum(0, 1 - y * (f + solution.intercept)).sum()
+    assert value == pytest.approx(solution.objective, rel=1e-6)
+    assert value - (lam * y @ solution.coef - norm) <= 1.01e-3 * value
+
+
+def test_clusters_far_apart():
+    """Distances from inner products lose those within a cluster in float32."""
+    rng = np.random.default_rng(0)
+    centre = np.where(rng.random(60) < 0.5, 0.0, 100.0)
+    X = 0.1 * rng.normal(size=(60, 40)) + centre[:, None]
+    y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
+    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 1.0}, 0.1, "hinge", bias=True)
+    f = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)) @ solution.coef
+    value = 0.05 * solution.coef @ f + np.maximum(0, 1 - y * (f + solution.intercept)).sum()
+    assert solution.converged and value == pytest.approx(solution.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", [3, 7, 11])
+def test_inputs_without_scaling_do_not_diverge(seed):
+    rng = np.random.default_rng(seed)
+    X = np.c_[rng.normal(1, 1, 100), rng.normal(3, 1, 100) * 1e4, rng.random(100)]
+    y = np.where(X[:, 0] - 1 + X[:, 1] / 1e4 - 3 + 0.3 * rng.standard_normal(100) > 0, 1.0, -1.0)
+    objectives = []
+    for blocks in (1, 200):
+        solution = solve_kernel_svm("linear", X, y, {}, 1.0, "squared_hinge", bias=True, max_iter=blocks)
+        objectives.append(solution.objective)
+        w = X.T @ solution.coef
+        value = 0.5 * w @ w + get_loss("squared_hinge").value(X @ w + solution.intercept, y).sum()
+        assert value == pytest.approx(solution.objective, rel=1e-4)
+        assert solution.converged <= (solution.gap <= 1e-3 * solution.objective)
+    assert np.isfinite(objectives).all() and objectives[1] < 10_000

@@ -46,7 +46,7 @@ class Prepared:
             raise DataError("an input is nan or infinite; remove that row")
         if centre is not None:
             self.centre = centre.centre
-        elif self.kernel.metric in ("squared", "l2"):
+        elif self.kernel.metric in ("squared", "l2", "l1") and name != "stump":
             # Distances don't see a shift, but rounding does: norms about the mean are as small as norms can be.
             self.centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if X.shape[0] else np.zeros(X.shape[1])
         else:

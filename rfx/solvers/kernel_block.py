@@ -54,7 +54,7 @@ def solve_pairs(K, shift, error, beta, lo, hi, tol, max_steps):
         if i < 0:
             return step
         row = K[i]
-        own = row[i] + 2 * shift
+        own = row[i]
         best, j, low = 0.0, -1, np.inf
         for k in range(size):
             if beta[k] > lo[k]:
@@ -62,12 +62,12 @@ def solve_pairs(K, shift, error, beta, lo, hi, tol, max_steps):
                 low = min(low, e)
                 if e < high:
                     difference = high - e
-                    gain = difference * difference / max(own + K[k, k] - 2 * row[k], 1e-12)
+                    gain = difference * difference / max(max(own + K[k, k] - 2 * row[k], 0.0) + 2 * shift, 1e-12)
                     if gain > best:
                         best, j = gain, k
         if j < 0 or high - low <= tol:
             return step
-        change = (high - error[j]) / max(own + K[j, j] - 2 * row[j], 1e-12)
+        change = (high - error[j]) / max(max(own + K[j, j] - 2 * row[j], 0.0) + 2 * shift, 1e-12)
         change = min(change, min(hi[i] - beta[i], beta[j] - lo[j]))
         # A bound is met exactly, so that a variable at its bound is known as such.
         beta[i] = hi[i] if change >= hi[i] - beta[i] else beta[i] + change

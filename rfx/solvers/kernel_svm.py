@@ -65,35 +65,54 @@ def solve_kernel_svm(
 
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. `trace` has one
     entry per round: active rows, support vectors, objective, gap, columns, inner steps, seconds. Kernel values are
-    float32, float64 when tol < 1e-5; their sums, objective and gap always float64. Raises UsageError for lam, loss or
-    tol, DataError for rows or labels that can't be used.
+    float32 where that can do; in the end all are computed once more in float64 for the objective and the gap, and where the
+    gap is then too large the solver goes on in float64. Raises UsageError for lam, loss or tol, DataError for rows or labels
+    that can't be used.
     """
     problem = _Problem(name, X, y, params, lam, loss, bias, tol, alpha0)
     limit = (default_memory_mb() if max_memory_mb is None else max_memory_mb) * 2**20
     run = _Run(problem, limit, max_iter, deadline, seed)
     trace = []
-    inside_tol = max(0.3 * tol, 0.03)
-    active = np.zeros(0, dtype=np.intp)
-    if alpha0 is None:
-        active = run.solve(_first_rows(problem.y, seed), inside_tol)
-    while True:
-        gap, objective = problem.refresh(active)
-        trace.append(run.entry(active, gap, objective, lam))
-        converged = gap <= tol * objective
-        idle = len(trace) > 1 and trace[-2]["blocks"] == run.blocks
-        if converged or idle or run.stalled or run.exhausted():
-            break
-        inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
-        active = run.solve(problem.missing_rows(active), inside_tol)
+    gap, objective = _rounds(problem, run, trace, None if alpha0 is None else np.zeros(0, np.intp))
+    if problem.rows.dtype == np.float32:
+        problem.go_to_float64()
+        gap, objective = problem.refresh(np.zeros(0, np.intp))
+        trace.append(run.entry((), gap, objective, lam))
+        if not _met(gap, objective, tol):
+            problem.forget()
+            run.restart()
+            gap, objective = _rounds(problem, run, trace, np.zeros(0, np.intp))
     return KernelSolution(
         coef=problem.beta,
         objective=float(lam * objective),
         gap=float(lam * gap),
         n_iter=run.blocks,
-        converged=bool(converged),
+        converged=_met(gap, objective, tol),
         trace=trace,
         intercept=float(problem.bias_value),
     )
+
+
+def _rounds(problem, run, trace, active) -> tuple[float, float]:
+    """Active sets, one after the other, until the gap is met; returns gap and objective. active: rows whose decision values
+    are up to date, None to start with a sample of all."""
+    tol = problem.tol
+    inside_tol = max(0.3 * tol, 0.03)
+    if active is None:
+        active = run.solve(_first_rows(problem.y, run.seed), inside_tol)
+    before = None
+    while True:
+        gap, objective = problem.refresh(active)
+        trace.append(run.entry(active, gap, objective, problem.lam))
+        if not np.isfinite(gap) or _met(gap, objective, tol) or before == run.blocks or run.stalled or run.exhausted():
+            return gap, objective
+        before = run.blocks
+        inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
+        active = run.solve(problem.missing_rows(active), inside_tol)
+
+
+def _met(gap, objective, tol) -> bool:
+    return bool(np.isfinite(objective) and gap <= tol * objective)
 
 
 def _first_rows(y: np.ndarray, seed: int) -> np.ndarray:
@@ -122,11 +141,11 @@ class _Problem:
             raise DataError("a kernel SVM needs at least one row, but there is none")
         if not np.all(np.abs(self.y) == 1):
             raise DataError("a kernel SVM takes the labels -1 and +1; map the two classes to them")
-        dtype = np.float64 if tol < 1e-5 else np.float32
-        self.rows = X.astype(dtype) if isinstance(X, kernels.Prepared) else kernels.prepare(name, X, params, dtype)
-        self.squared, self.bias, self.tol = loss == "squared_hinge", bias, tol
+        self.squared, self.bias, self.tol, self.lam = loss == "squared_hinge", bias, tol, lam
         self.C = 1.0 / lam
         self.shift = 0.5 * lam if self.squared else 0.0
+        self.given = name, X, params
+        self.rows = self._prepared(np.float64 if tol < 1e-5 or self._too_coarse() else np.float32)
         top = np.inf if self.squared else self.C
         self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
         self.beta = np.zeros(len(self.y))
@@ -138,6 +157,39 @@ class _Problem:
         self.scale = None
         if alpha0 is not None:
             self._warm_start(np.asarray(alpha0, dtype=np.float64))
+
+    def _prepared(self, dtype):
+        name, X, params = self.given
+        return X.astype(dtype) if isinstance(X, kernels.Prepared) else kernels.prepare(name, X, params, dtype)
+
+    def _too_coarse(self) -> bool:
+        """Whether rounding to float32 could outweigh the shift that makes the squared hinge's dual bounded."""
+        name, X, params = self.given
+        noise = 8 * np.finfo(np.float32).eps * np.sqrt(X.shape[0]) * kernels.diagonal(name, X, params).max()
+        return self.squared and not noise < self.shift
+
+    def go_to_float64(self):
+        """Let the kernel be in float64 from here on, and so the decision values of all rows that may have a share of the gap.
+
+        Those are the support vectors, and the rows beyond the margin by no more than a few times what float32 is seen to
+        have been wrong by.
+        """
+        self.rows = self._prepared(np.float64)
+        before = self.f.copy()
+        margin = self.y * (self.f + self.bias_value) - 1.0
+        near = (self.beta != 0) | (margin < 0.1)
+        self._sum_anew(np.flatnonzero(near))
+        wrong = np.abs(self.f - before).max(initial=0.0)
+        self._sum_anew(np.flatnonzero(~near & (margin < 4 * wrong)))
+
+    def _sum_anew(self, rows):
+        support = np.flatnonzero(self.beta)
+        self.f[rows] = 0.0
+        add_columns(self.f, self.rows, rows, support, self.beta[support])
+
+    def forget(self):
+        """Have all decision values summed anew."""
+        self.f[:], self.seen[:] = 0.0, 0.0
 
     def _warm_start(self, beta0):
         if beta0.shape != self.y.shape or not np.isfinite(beta0).all():
@@ -235,17 +287,20 @@ class _Run:
 
     def __init__(self, problem: _Problem, limit: float, max_iter: int, deadline: float | None, seed: int):
         self.problem, self.max_iter, self.deadline = problem, max_iter, deadline
+        self.limit, self.seed, self.rng = limit, seed, np.random.default_rng(seed)
+        self.blocks = self.steps = self.columns = 0
+        self.started = time.monotonic()
+        self.restart()
+
+    def restart(self):
+        """Begin with an empty cache of the rows' type."""
         # At least a small block of columns of all rows. Pages are taken as they are written to, and serve one active
         # set after another.
-        n_rows = len(problem.y)
-        wanted = max(limit // problem.rows.dtype.itemsize, _LEAST_COLUMNS * n_rows)
-        self.memory = np.empty(int(min(wanted, n_rows**2)), problem.rows.dtype)
-        self.cache = None
-        self.rng = np.random.default_rng(seed)
-        self.blocks = self.steps = self.columns = 0
+        n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
+        self.cache = self.memory = None
+        self.memory = np.empty(int(min(max(self.limit // dtype.itemsize, _LEAST_COLUMNS * n_rows), n_rows**2)), dtype)
         # True when a block that violates optimality could not be moved: rounding has the last word.
         self.stalled = False
-        self.started = time.monotonic()
 
     def exhausted(self) -> bool:
         return self.blocks >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)

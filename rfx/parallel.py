@@ -4,8 +4,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
+import numpy as np
+
 from rfx import env
 
+# Parts of a product's rows.
+_PARTS = 16
 _here = threading.local()
 
 
@@ -36,6 +40,15 @@ def _part(function, start, stop):
         return function(start, stop)
     finally:
         _here.inside = False
+
+
+def matmul(A, B, out=None):
+    """A @ B by all threads, the same to the last bit for any number of them: always the same parts of A's rows."""
+    if out is None:
+        out = np.empty((A.shape[0], *B.shape[1:]), np.result_type(A, B))
+    with one_blas_thread():
+        for_ranges(lambda start, stop: np.matmul(A[start:stop], B, out=out[start:stop]), len(A), smallest=64, parts=_PARTS)
+    return out
 
 
 @lru_cache(maxsize=1)

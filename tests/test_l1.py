@@ -9,7 +9,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
 
 from rfx import env
-from rfx.errors import UsageError
+from rfx.errors import DataError, UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.solvers.binned import BinnedFeatures
@@ -463,3 +463,44 @@ def test_segment_minimum_against_a_grid():
         values = lam * np.abs(x + grid[:, None] * p).sum(axis=1) + slope * grid + 0.5 * curvature * grid**2
         at_t = lam * np.abs(x + t * p).sum() + slope * t + 0.5 * curvature * t * t
         assert at_t <= values.min() + 1e-6
+
+
+@pytest.mark.parametrize("Z, y, lam, loss, coef0", [
+    (np.ones((20, 1)), np.ones(20), 1.0, SquaredHinge, [2.0]),
+    (np.ones((20, 1)), np.ones(20), 1.0, SquaredHinge, [1.0]),
+    (np.ones((20, 1)), np.repeat([1.0, -1.0], [15, 5]), 1.0, Logistic, [50.0]),
+    (np.ones((20, 1)), np.repeat([1.0, -1.0], [15, 5]), 1.0, Logistic, [-5000.0]),
+    (np.c_[np.ones(20), np.zeros(20)], np.arange(20.0), 1.0, Squared, [0.0, 1.0]),
+])  # fmt: skip
+def test_starts_without_curvature(Z, y, lam, loss, coef0):
+    solution = solve_l1(Z, y, lam, loss, coef0=np.array(coef0))
+    assert solution.converged
+    assert solution.objective == pytest.approx(solve_l1(Z, y, lam, loss).objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("factor", [1.5, 10.0, 1e3])
+def test_starts_far_beyond_the_margin(loss, factor):
+    Z, y = make(100, 300, loss)
+    top = lambda_max(Z, y, loss)
+    coef0 = factor * solve_l1(Z, y, 1e-4 * top, loss).coef
+    solution = solve_l1(Z, y, 0.05 * top, loss, coef0=coef0)
+    assert solution.converged
+    assert solution.objective == pytest.approx(solve_l1(Z, y, 0.05 * top, loss).objective, rel=2e-4)
+
+
+def test_rows_of_an_array_in_another_order():
+    Z, y = make(50, 5, Squared)
+    order = np.random.default_rng(0).permutation(50)
+    expected = solve_l1(Z[order], y, 0.1, Squared, tol=1e-8)
+    for blocks in (ArrayBlocks(Z).subset(order), ArrayBlocks(Z, rows=7).subset(order)):
+        np.testing.assert_allclose(solve_l1(blocks, y, 0.1, Squared, tol=1e-8).coef, expected.coef, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_features_that_are_not_finite(loss, value):
+    Z, y = make(50, 5, loss)
+    Z[3, 2] = value
+    with pytest.raises(DataError, match="not finite"):
+        solve_l1(Z, y, 1.0, loss)

@@ -16,13 +16,14 @@ from threadpoolctl import ThreadpoolController
 from rfx.errors import DataError
 from rfx.kernels.parameters import squared_norms
 from rfx.kernels.table import Kernel, get_kernel, perceptron_constant
-from rfx.parallel import for_ranges
+from rfx.parallel import for_ranges, matmul
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
 _CHUNK = 1 << 17
 # Up to so many inputs a Gaussian's distances are sums of differences, above they come from inner products.
 _THIN = 32
 _COLUMN_TILE = 512
+_LEAST_ROWS = 16
 # CSR rows are kept dense when they take less than this, else made dense block by block.
 _DENSE_BYTES = 1 << 30
 
@@ -178,12 +179,14 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     # A product wants a squarish tile, because BLAS copies both factors first; differences want whole rows of `out`.
     width = min(out.shape[1], 1024 if by_product else out.shape[1])
     height = max(1, _CHUNK // width)
+    # The same chunks for any number of threads, because BLAS rounds by a product's shape.
+    height = min(height, max(_LEAST_ROWS, -(-out.shape[0] // 16)))
     in_place = work == out.dtype and out.flags.c_contiguous and width == out.shape[1]
 
     def part(start, stop):
-        scratch = None if in_place else np.empty(min(height, stop - start) * width, work)
-        for i in range(start, stop, height):
-            i_end = min(i + height, stop)
+        scratch = None if in_place else np.empty(height * width, work)
+        for i in range(start * height, min(stop * height, out.shape[0]), height):
+            i_end = min(i + height, out.shape[0])
             for j in range(0, out.shape[1], width):
                 target = out[i:i_end, j : j + width]
                 tile = target if in_place else scratch[: target.size].reshape(target.shape)
@@ -199,7 +202,7 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
 
     # One BLAS thread in each of ours: BLAS's own would wait for one another at every chunk.
     with _blas().limit(limits=1, user_api="blas") if by_product else nullcontext():
-        for_ranges(part, out.shape[0], smallest=1 + 20000 // out.shape[1])
+        for_ranges(part, -(-out.shape[0] // height), smallest=1 + 20000 // (out.shape[1] * height))
 
 
 @lru_cache
@@ -253,7 +256,7 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
         for i in range(0, X.n_rows, height):
             rows = X.take(slice(i, i + height))
             K = buffer[: rows.n_rows * support.n_rows].reshape(rows.n_rows, support.n_rows)
-            out[i : i + height] += block(name, rows, support, params, out=K) @ weights
+            out[i : i + height] += matmul(block(name, rows, support, params, out=K), weights)
     return out
 
 

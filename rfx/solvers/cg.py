@@ -191,7 +191,7 @@ class NystromFactor:
                 middle *= weights[rows, None].astype(dtype)
             sketch += Z.T @ middle
         # a shift of the size of the rounding keeps the small factor positive definite; it is taken off again
-        shift = float(np.finfo(dtype).eps) * np.sqrt(size) * max(float(np.linalg.norm(sketch)), 1e-30)
+        shift = float(np.finfo(dtype).eps) * np.sqrt(size) * max(np.sqrt(np.einsum("ij,ij", sketch, sketch, dtype=np.float64)), 1e-30)
         inner = _inner(test, sketch)
         inner = (inner + inner.T) / 2 + shift * _inner(test, test)
         values, vectors = np.linalg.eigh(inner)

@@ -13,6 +13,7 @@ from scipy.linalg import lapack
 
 from rfx import kernels
 from rfx.errors import DataError, UsageError
+from rfx.parallel import matmul, one_blas_thread
 from rfx.solvers.base import Solution
 from rfx.solvers.blocks import default_memory_mb
 from rfx.solvers.cholesky import factor_in_place
@@ -115,9 +116,9 @@ class _System:
                 right = left if i == j else rows.take(slice(j, j + _TILE))
                 K = buffer[: left.n_rows * right.n_rows].reshape(left.n_rows, right.n_rows)
                 kernels.block(self.name, left, right, self.params, out=K)
-                product[i : i + _TILE] += K @ V[j : j + _TILE]
+                product[i : i + _TILE] += matmul(K, V[j : j + _TILE])
                 if i != j:
-                    product[j : j + _TILE] += K.T @ V[i : i + _TILE]
+                    product[j : j + _TILE] += matmul(K.T, V[i : i + _TILE])
         return product
 
 
@@ -159,31 +160,37 @@ def _landmarks(system: _System, limit_mb: float, rng):
         count = min(_LANDMARK_BLOCK, rank - done, int(np.count_nonzero(left)))
         pivots = rng.choice(n_rows, size=count, replace=False, p=left / left.sum())
         G = kernels.block(system.name, rows, rows.take(pivots), system.params)
-        G -= F[:, :done] @ F[pivots, :done].T
+        G -= matmul(F[:, :done], F[pivots, :done].T)
         core = G[pivots].astype(np.float64)
         core = 0.5 * (core + core.T)
-        values, vectors = np.linalg.eigh(core)
+        values, vectors = _eigen(core)
         kept = values > 1e-5 * max(values[-1], 1e-30)
         if not kept.any():
             break
         root = (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
         fresh = F[:, done : done + root.shape[1]]
-        np.matmul(G, root, out=fresh)
+        fresh[:] = matmul(G, root)
         left -= np.einsum("ij,ij->i", fresh, fresh)
         left[pivots] = 0.0
         np.maximum(left, 0.0, out=left)
         done += root.shape[1]
     F = F[:, :done]
-    inner = (F.T @ F).astype(np.float64)
+    inner = matmul(F.T, F).astype(np.float64)
     inner[np.diag_indices(done)] += system.lam
-    values, vectors = np.linalg.eigh(inner)
-    inverse = ((vectors / np.maximum(values, system.lam)) @ vectors.T).astype(np.float32)
+    values, vectors = _eigen(inner)
+    inverse = matmul(vectors / np.maximum(values, system.lam), vectors.T).astype(np.float32)
 
     def solve(V):
         V32 = V.astype(np.float32)
-        return (V - F @ (inverse @ (F.T @ V32))) / system.lam
+        return (V - matmul(F, matmul(inverse, matmul(F.T, V32)))) / system.lam
 
     return solve
+
+
+def _eigen(A):
+    """numpy's eigh by one thread: the same whatever the threads."""
+    with one_blas_thread():
+        return np.linalg.eigh(A)
 
 
 def _refine(system: _System, solve, tol: float, direct: bool):

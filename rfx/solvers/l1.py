@@ -32,6 +32,8 @@ STAGE = 0.25
 # A step so short shows that rows enter the margin too fast for Newton's method, as with separable classes and a small lam: an
 # interior-point method over the rows is then tried.
 VERY_SHORT = 0.1
+# The least by which all weights together may shrink where no Newton step goes down.
+SHRINK = 0.01
 # With the gap below this many times the tolerance the end is a step or two away, and screening would not earn its cost.
 NEAR = 1000
 # Nor where more than this fraction, 1 / FEW, of the columns would have to be copied.
@@ -290,9 +292,12 @@ class _Problem:
         # A residual of this size costs a third of the gap that is allowed.
         enough = 0.3 * self.tol * self.objective / max(np.abs(coef).sum(), 1e-300)
         tolerance = max(0.1 * start, min(enough, 0.5 * start))
+        flat = np.diagonal(H)[: len(columns)] <= 0
         for _ in range(4):
             x, q = coef[columns], gradient[columns]
             solve_quadratic(H, q, x, lam, tolerance)
+            # Without curvature the penalty alone counts.
+            x[flat & (np.abs(gradient[columns]) <= lam)] = 0.0
             direction = np.zeros_like(coef)
             direction[columns] = x - coef[columns]
             along = design.predict(direction)
@@ -302,7 +307,7 @@ class _Problem:
             # Solved too roughly to be a descent direction.
             tolerance *= 0.01
         else:
-            return 0
+            return len(columns) if self._shrink(lam) else 0
         # After a short step, count the rows whose curvature it met on the way: few rows inside the margin say little.
         self.curvature = None if t > 0.5 else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
         self.interior = self.loss.name == "squared_hinge" and (self.interior or t <= VERY_SHORT)
@@ -310,6 +315,17 @@ class _Problem:
         self.decision += t * along
         self.n_iter += 1
         return len(columns)
+
+    def _shrink(self, lam) -> bool:
+        """Scale all weights down: from a start too far off, where no row has curvature, no Newton step goes down."""
+        used = np.flatnonzero(self.coef)
+        t = min(1.0, self._line_search(-self.coef[used], self.coef[used], -self.decision, lam))
+        if t < SHRINK:
+            return False
+        self.coef *= 1.0 - t
+        self.decision *= 1.0 - t
+        self.n_iter += 1
+        return True
 
     def _interior_step(self, design, columns, lam) -> bool:
         """Minimise over these columns; False, and no more of it for now, where they are too many or not all in use are among them.

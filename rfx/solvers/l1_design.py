@@ -24,7 +24,7 @@ def as_design(blocks):
 
     Raises UsageError for anything else.
     """
-    if isinstance(blocks, ArrayBlocks):
+    if isinstance(blocks, ArrayBlocks) and blocks.index is None:
         blocks = blocks.Z
     if isinstance(blocks, BinnedFeatures):
         return BinnedDesign(blocks)

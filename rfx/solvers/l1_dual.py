@@ -5,6 +5,8 @@ For min_w lam ||w||_1 + sum_n L(z_n . w, y_n) the dual is max_u -sum_n L*(u_n, y
 
 import numpy as np
 
+from rfx.errors import DataError
+
 # Columns of which the norm is looked at before that of all is.
 _SAMPLE = 16
 # The gap is not known more exactly than this part of the objective.
@@ -15,9 +17,11 @@ def best_dual(loss, direction, y, lam, gradient) -> tuple[float, float]:
     """(value, s) of the best feasible u = s * direction, where gradient = Z' direction and direction is a loss's derivative (N,).
 
     For the squared and the squared hinge loss the best s is in closed form; for the logistic loss s <= 1 keeps u in
-    the conjugate's domain.
+    the conjugate's domain. Raises DataError when the gradient is not finite.
     """
     largest = np.max(np.abs(gradient), initial=0.0)
+    if not np.isfinite(largest):
+        raise DataError("a feature, a target or a weight is nan, infinite or too large: the gradient of the losses is not finite")
     bound = lam / largest if largest > 0 else np.inf
     if loss.name == "logistic":
         s = min(1.0, bound)

@@ -1,4 +1,4 @@
-"""Weighted Gram matrices of some columns of an array, chunk by chunk, in the features' own precision."""
+"""Weighted Gram matrices of some columns of an array, chunk by chunk, in the features' own precision where they are large."""
 
 import numpy as np
 from numba import njit
@@ -8,15 +8,19 @@ from rfx.parallel import for_ranges
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
 CHUNK = 2048
 _TILE = 64
+# Multiplications that take no time worth saving.
+SMALL = 2**28
 
 
 def products(Z, rows, weights, left, right):
     """[sum of weight * Z[row, left] Z[row, left]', the same with Z[row, right] where given], chunk by chunk.
 
-    GEMM and SYRK in Z's precision, of columns and weights relative to their largest: signs and 0/1 weights are then summed
+    GEMM and SYRK in Z's precision, in float64 up to SMALL products, of columns and weights relative to their largest: signs and 0/1 weights are then summed
     without rounding, whose noise would otherwise outweigh the least eigenvalues. Each thread takes some of the chunks: BLAS's
     own threads spin while they wait for each other, which on a busy machine costs many times the work.
     """
+    size = len(left) + (0 if right is None else len(right))
+    dtype = np.dtype(np.float64) if len(rows) * len(left) * size <= SMALL else Z.dtype
     peak = np.abs(weights).max(initial=0.0) or 1.0
     tops = [_largest(Z, rows[:CHUNK], columns) for columns in ((left,) if right is None else (left, right))]
 
@@ -28,11 +32,11 @@ def products(Z, rows, weights, left, right):
                 signed = np.flatnonzero(sign * scale > 0)
                 if len(signed):
                     some, root = chosen[signed], np.sqrt(sign * scale[signed])
-                    by_left = _gather(Z, some, left, root, tops[0])
+                    by_left = _gather(Z, some, left, root, tops[0], dtype)
                     # numpy sees X' X and calls SYRK: half the work, and symmetric to the last bit.
                     (np.add if sign > 0 else np.subtract)(total[0], by_left.T @ by_left, out=total[0])
                     if right is not None:
-                        total[1] += by_left.T @ _gather(Z, some, right, root, tops[1])
+                        total[1] += by_left.T @ _gather(Z, some, right, root, tops[1], dtype)
         return total
 
     parts = for_ranges(part, -(-len(rows) // CHUNK))
@@ -54,7 +58,7 @@ def squares(Z, columns):
 
 def _largest(Z, rows, columns):
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
-    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns), Z.dtype))).max(axis=0, initial=0.0)
+    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns), Z.dtype), Z.dtype)).max(axis=0, initial=0.0)
     return np.where(top > 0, top, 1).astype(Z.dtype)
 
 
@@ -69,10 +73,10 @@ def add_total(total, other):
         a += b
 
 
-def _gather(Z, rows, columns, scale, unit):
+def _gather(Z, rows, columns, scale, unit, dtype):
     """Z[rows][:, columns] / unit, each row times its scale, in C order."""
-    out = np.empty((len(rows), len(columns)), Z.dtype)
-    _pick(Z, rows, columns, scale.astype(Z.dtype), unit, out)
+    out = np.empty((len(rows), len(columns)), dtype)
+    _pick(Z, rows, columns, scale.astype(dtype), unit.astype(dtype), out)
     return out
 
 

@@ -62,7 +62,7 @@ def solve_rb_l1(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, deadline
 
 def _joined(first, second, tol) -> Solution:
     """The solution `second`, which went on where `first` had ended."""
-    gap = second.objective - max(first.objective - first.gap, second.objective - second.gap)
+    gap = max(0.0, second.objective - max(first.objective - first.gap, second.objective - second.gap))
     trace = first.trace + [dict(entry, iteration=first.n_iter + entry["iteration"]) for entry in second.trace]
     return Solution(second.coef, second.objective, gap, first.n_iter + second.n_iter, gap <= tol * second.objective, trace)
 
@@ -73,7 +73,7 @@ def _by_grids(Z, y, lam, loss, w, tol, max_iter, deadline, limit) -> Solution:
     while True:
         objective, gap, g = rb_l1_certificate(Z, y, w, lam, loss, f)
         bound = max(bound, objective - gap)
-        gap = objective - bound
+        gap = max(0.0, objective - bound)
         trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "nnz": int(np.count_nonzero(w)), "working": len(w)})
         converged = gap <= tol * objective
         few = settled and np.count_nonzero((w != 0) | (np.abs(g) > lam)) < limit

@@ -13,6 +13,7 @@ from rfx.errors import DataError, UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.solvers.binned import BinnedFeatures
+from rfx.solvers import l1_products
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 from rfx.solvers.l1 import lambda_max, path_l1, solve_l1
 from rfx.solvers.l1_design import as_design
@@ -504,3 +505,17 @@ def test_features_that_are_not_finite(loss, value):
     Z[3, 2] = value
     with pytest.raises(DataError, match="not finite"):
         solve_l1(Z, y, 1.0, loss)
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1e-4])
+def test_float32_features_and_a_small_lam(lam, monkeypatch):
+    """Noise of float32 products outweighs the least eigenvalues: small matrices are in float64, others when a step shows it."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 3))
+    y = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(300)
+    Z = sample("gaussian", 3, 600, 0, gamma=2.0).transform(X.astype(np.float32))
+    for small in (l1_products.SMALL, 0):
+        monkeypatch.setattr(l1_products, "SMALL", small)
+        solution = solve_l1(Z, y, lam, Squared, max_iter=60)
+        assert solution.converged
+    assert solution.objective == pytest.approx(solve_l1(Z.astype(np.float64), y, lam, Squared).objective, rel=2e-4)

@@ -23,7 +23,7 @@ _S1, _S2, _S4, _S56 = (np.uint64(x) for x in (1, 2, 4, 56))
 class BinnedDesign:
     """Binning features for the L1 solver (see `rfx.solvers.l1_design`): predictions, gradients and weighted Gram entries."""
 
-    complete = True
+    complete = exact = True
 
     def __init__(self, Z: BinnedFeatures):
         self.Z, self.shape, self.itemsize = Z, Z.shape, Z.ids.itemsize
@@ -47,7 +47,7 @@ class BinnedDesign:
         level = np.round(np.log(np.maximum(weights / largest, _SMALLEST)) / np.log(_RATIO))
         return np.where(weights > 0, largest * _RATIO**level, 0.0)
 
-    def cross(self, rows, weights, left, right=None):
+    def cross(self, rows, weights, left, right=None, dtype=None):
         """sum over `rows` of weight * z[left] z[left]', (|left|, |left|) float64, exact whatever the weights.
 
         With `right`, a pair: that and the sum of weight * z[left] z[right]', (|left|, |right|).

@@ -24,6 +24,7 @@ from rfx.solvers.l1_dual import GapSafeScreen, best_dual
 from rfx.solvers.l1_gram import GramCache
 from rfx.solvers.l1_interior import hinge_interior_point
 from rfx.solvers.l1_quadratic import residual, solve_quadratic
+from rfx.solvers.newton import l1_line_search
 
 LOSSES = ("squared", "squared_hinge", "logistic")
 # A start from zero passes through larger values of lam, each this fraction of the last, with one step at each: the
@@ -301,13 +302,15 @@ class _Problem:
             direction = np.zeros_like(coef)
             direction[columns] = x - coef[columns]
             along = design.predict(direction)
-            t = self._line_search(direction[columns], coef[columns], along, lam)
+            t = l1_line_search(self.loss, self.y, self.decision, along, coef[columns], direction[columns], lam)
             if t > 0.0:
                 break
             # Solved too roughly to be a descent direction.
             tolerance *= 0.01
         else:
-            return len(columns) if self._shrink(lam) else 0
+            return len(columns) if self._coarse() or self._shrink(lam) else 0
+        if not 0.5 < t < 2.0:
+            self._coarse()
         # After a short step, count the rows whose curvature it met on the way: few rows inside the margin say little.
         self.curvature = None if t > 0.5 else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
         self.interior = self.loss.name == "squared_hinge" and (self.interior or t <= VERY_SHORT)
@@ -316,10 +319,14 @@ class _Problem:
         self.n_iter += 1
         return len(columns)
 
+    def _coarse(self) -> bool:
+        """Whether float32 kept a step from its full length, as nothing else does for the squared loss; from here on it does not."""
+        return self.loss.name == "squared" and not self.design.exact and self.gram.sharpen()
+
     def _shrink(self, lam) -> bool:
         """Scale all weights down: from a start too far off, where no row has curvature, no Newton step goes down."""
         used = np.flatnonzero(self.coef)
-        t = min(1.0, self._line_search(-self.coef[used], self.coef[used], -self.decision, lam))
+        t = min(1.0, l1_line_search(self.loss, self.y, self.decision, -self.decision, self.coef[used], -self.coef[used], lam))
         if t < SHRINK:
             return False
         self.coef *= 1.0 - t
@@ -361,36 +368,3 @@ class _Problem:
         if len(candidates) > size:
             candidates = candidates[np.argsort(-score[candidates], kind="stable")[:size]]
         return np.sort(candidates)
-
-    def _line_search(self, p, x, along, lam):
-        """Step t >= 0 that minimises the true objective along the direction, 1 when that is nearly as good."""
-        loss, y, f = self.loss, self.y, self.decision
-
-        def slope(t, side=1.0):
-            moved = x + t * p
-            sign = np.where(moved != 0, np.sign(moved), side * np.sign(p))
-            return lam * (sign @ p) + along @ loss.derivative(f + t * along, y)
-
-        def value(t):
-            return lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum()
-
-        first = slope(0.0)
-        if not first < 0:
-            return 0.0
-        # Many coordinates reach zero exactly at t = 1, where the slope jumps: both sides of it matter.
-        if slope(1.0, -1.0) <= -0.5 * first and slope(1.0) >= 0.5 * first:
-            before = value(0.0)
-            if value(1.0) <= before + 0.1 * first + 1e-14 * before:
-                return 1.0
-        low, high = 0.0, 1.0
-        while slope(high) < 0 and high < 16:
-            low, high = high, 2 * high
-        while low == 0.0 or high - low > 0.02 * high:
-            middle = 0.5 * (low + high)
-            if middle < 1e-12:
-                return 0.0
-            if slope(middle) < 0:
-                low = middle
-            else:
-                high = middle
-        return low

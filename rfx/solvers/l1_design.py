@@ -1,5 +1,7 @@
 """What the L1 solvers ask of a feature matrix: predictions, gradients and weighted Gram entries.
 
+A design is `complete` when it can say something of every column, and `exact` when its Gram entries are sums in float64 anyway.
+
 One small class for each way a matrix can be given: an array in memory (either order), a sparse matrix, a walk over row
 blocks. Features stay in their own precision; sums over rows or columns are accumulated in float64, because the duality
 gap of a float32 sum can't get below a few thousandths of the objective.
@@ -63,6 +65,7 @@ class DenseDesign(_InMemory):
         if not (Z.flags.c_contiguous or Z.flags.f_contiguous):
             Z = np.ascontiguousarray(Z)
         self.Z, self.shape, self.itemsize = Z, Z.shape, Z.dtype.itemsize
+        self.exact = Z.dtype == np.float64
 
     def predict(self, coef):
         """Z coef, (N,) float64."""
@@ -80,12 +83,13 @@ class DenseDesign(_InMemory):
             for_ranges(lambda start, stop: _dots(self.Z.T, r, out, start, stop), len(out), 16)
         return out
 
-    def cross(self, rows, weights, left, right=None):
+    def cross(self, rows, weights, left, right=None, dtype=None):
         """sum over `rows` of weight * z[left] z[left]', (|left|, |left|) float64.
 
-        With `right`, a pair: that and the sum of weight * z[left] z[right]', (|left|, |right|), for weights >= 0.
+        With `right`, a pair: that and the sum of weight * z[left] z[right]', (|left|, |right|), for weights >= 0. dtype: of
+        the products, at least; by default the features'.
         """
-        total = products(self.Z, rows, weights, left, right)
+        total = products(self.Z, rows, weights, left, right, dtype)
         return total[0] if right is None else total
 
     def norms(self, columns):
@@ -104,6 +108,7 @@ class WalkDesign:
 
     def __init__(self, blocks):
         self.blocks, self.shape, self.itemsize = blocks, blocks.shape, np.dtype(blocks.dtype).itemsize
+        self.exact = blocks.dtype == np.float64
 
     def predict(self, coef):
         """Z coef, (N,) float64, from the columns with a weight only."""
@@ -123,7 +128,7 @@ class WalkDesign:
             _combine(np.ascontiguousarray(Z), np.arange(len(part)), part, out)
         return out
 
-    def cross(self, rows, weights, left, right=None):
+    def cross(self, rows, weights, left, right=None, dtype=None):
         """As DenseDesign.cross, in one walk over the columns and rows concerned."""
         total = zero_total(left, right)
         columns = np.unique(left if right is None else np.concatenate([left, right]))
@@ -133,7 +138,7 @@ class WalkDesign:
         for chosen, Z in self._rows(self._part(columns), rows):
             Z, part = _contiguous(Z), weights[done : done + len(chosen)]
             done += len(chosen)
-            add_total(total, products(Z, np.arange(len(part)), part, left_at, right_at))
+            add_total(total, products(Z, np.arange(len(part)), part, left_at, right_at, dtype))
         return total[0] if right is None else total
 
     def norms(self, columns):
@@ -182,7 +187,7 @@ class HeldColumns(_InMemory):
 
     def __init__(self, Z, columns, shape):
         self.inner, self.columns, self.shape = as_design(Z), columns, shape
-        self.itemsize = self.inner.itemsize
+        self.itemsize, self.exact = self.inner.itemsize, self.inner.exact
 
     def predict(self, coef):
         """Z coef, (N,) float64; coef (D,) is zero for the columns not held."""
@@ -194,10 +199,10 @@ class HeldColumns(_InMemory):
         out[self.columns] = self.inner.gradient(r)
         return out
 
-    def cross(self, rows, weights, left, right=None):
+    def cross(self, rows, weights, left, right=None, dtype=None):
         """As DenseDesign.cross."""
         right = None if right is None else np.searchsorted(self.columns, right)
-        return self.inner.cross(rows, weights, np.searchsorted(self.columns, left), right)
+        return self.inner.cross(rows, weights, np.searchsorted(self.columns, left), right, dtype)
 
     def take(self, columns):
         """As DenseDesign.take."""
@@ -207,7 +212,7 @@ class HeldColumns(_InMemory):
 class SparseDesign(_InMemory):
     """A scipy sparse matrix, kept by columns."""
 
-    complete = True
+    complete = exact = True
 
     def __init__(self, matrix):
         matrix = matrix.tocsc()
@@ -233,7 +238,7 @@ class SparseDesign(_InMemory):
         for_ranges(part, len(out), 64)
         return out
 
-    def cross(self, rows, weights, left, right=None):
+    def cross(self, rows, weights, left, right=None, dtype=None):
         """As DenseDesign.cross, by a product of sparse matrices."""
         row_weights = np.zeros(self.shape[0])
         row_weights[rows] = weights

@@ -20,7 +20,7 @@ class GramCache:
     """
 
     def __init__(self, stale: float = 0.1):
-        self.stale = stale
+        self.stale, self.dtype = stale, None
         self.clear()
 
     def clear(self):
@@ -30,6 +30,14 @@ class GramCache:
         self.weights = None
         self.coef = self.decision = None
         self._churn = 0
+
+    def sharpen(self) -> bool:
+        """Compute anew, and all that follows, in float64; False where that is so already."""
+        if self.dtype is not None:
+            return False
+        self.dtype = np.float64
+        self._compress(np.empty(0, np.int64))
+        return True
 
     def keep(self, kept):
         """Renumber: column kept[i] is column i from now on, the others are forgotten."""
@@ -92,11 +100,11 @@ class GramCache:
             self.matrix = matrix
         weights = self.weights[rows]
         if old:
-            square, cross = design.cross(rows, weights, new, self.columns)
+            square, cross = design.cross(rows, weights, new, self.columns, dtype=self.dtype)
             self.matrix[old:size, :old] = cross
             self.matrix[:old, old:size] = cross.T
         else:
-            square = design.cross(rows, weights, new)
+            square = design.cross(rows, weights, new, dtype=self.dtype)
         self.matrix[old:size, old:size] = square
         self.columns = np.concatenate([self.columns, new])
 
@@ -108,10 +116,10 @@ class GramCache:
         # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
         if len(changed) > alive // 2 or self._churn + len(changed) > 4 * alive:
             rows = np.flatnonzero(weights)
-            self.matrix[:size, :size] = design.cross(rows, weights[rows], self.columns)
+            self.matrix[:size, :size] = design.cross(rows, weights[rows], self.columns, dtype=self.dtype)
             self.weights, self._churn = weights.copy(), 0
         elif len(changed):
-            self.matrix[:size, :size] += design.cross(changed, change[changed], self.columns)
+            self.matrix[:size, :size] += design.cross(changed, change[changed], self.columns, dtype=self.dtype)
             self.weights[changed] = weights[changed]
             self._churn += len(changed)
 

@@ -37,3 +37,39 @@ def row_dual_gap(kernel, a, f, y, lam, loss) -> float:
     left = lam * a + u
     fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
     return max(0.0, fenchel) + (float(left @ kernel(left)) / (2 * lam) if left.any() else 0.0)
+
+
+def l1_line_search(loss, y, f, along, x, p, lam) -> float:
+    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y), 1 when that is nearly as good.
+
+    x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 where the direction does not go down.
+    """
+
+    def slope(t, side=1.0):
+        moved = x + t * p
+        sign = np.where(moved != 0, np.sign(moved), side * np.sign(p))
+        return lam * (sign @ p) + along @ loss.derivative(f + t * along, y)
+
+    def value(t):
+        return lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum()
+
+    first = slope(0.0)
+    if not first < 0:
+        return 0.0
+    # Many coordinates reach zero exactly at t = 1, where the slope jumps: both sides of it matter.
+    if slope(1.0, -1.0) <= -0.5 * first and slope(1.0) >= 0.5 * first:
+        before = value(0.0)
+        if value(1.0) <= before + 0.1 * first + 1e-14 * before:
+            return 1.0
+    low, high = 0.0, 1.0
+    while slope(high) < 0 and high < 16:
+        low, high = high, 2 * high
+    while low == 0.0 or high - low > 0.02 * high:
+        middle = 0.5 * (low + high)
+        if middle < 1e-12:
+            return 0.0
+        if slope(middle) < 0:
+            low = middle
+        else:
+            high = middle
+    return low

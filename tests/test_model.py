@@ -1,5 +1,8 @@
 """The model file: round trip, whole or not at all, refusal of anything else."""
 
+import os
+import threading
+
 import numpy as np
 import pytest
 
@@ -34,11 +37,46 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("content", [b"", b"1 1:0.5\n", b"PK\x03\x04broken"])
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(path.read_bytes()), daemon=True)
+    reader.start()
+    size = model.write(path, {"a": 1}, {"coef": np.arange(3.0)})
+    reader.join(20)
+    assert path.is_fifo() and size == len(got[0]) and list(tmp_path.iterdir()) == [path]
+    (tmp_path / "m.npz").write_bytes(got[0])
+    np.testing.assert_array_equal(model.read(tmp_path / "m.npz")[1]["coef"], np.arange(3.0))
+
+
+def test_of_a_link_the_file_is_replaced(tmp_path):
+    (tmp_path / "link").symlink_to("m.npz")
+    model.write(tmp_path / "link", {}, {})
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "m.npz").is_file() and len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "path, reason", [("", "a file name is needed"), (".", "Is a directory"), ("no/m.npz", "No such file"), ("f/m.npz", "Not a dir")]
+)
+def test_check_refuses_what_write_refuses(tmp_path, monkeypatch, path, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f").touch()
+    for function, more in ((model.check, ()), (model.write, ({}, {}))):
+        with pytest.raises(DataError, match=f"can't be written: {reason}"):
+            function(path, *more)
+    model.check(tmp_path / "m.npz")
+    assert list(tmp_path.iterdir()) == [tmp_path / "f"]
+
+
+NPY = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }" + b" " * 59 + b"\n" + bytes(8)
+
+
+@pytest.mark.parametrize("content", [b"", b"1 1:0.5\n", b"PK\x03\x04broken", NPY])
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "m.npz"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="is not a model file of rfx"):
+    with pytest.raises(DataError, match="m.npz is not a model file of rfx; make one with rfx train --model$"):
         model.read(path)
 
 

@@ -440,6 +440,23 @@ def test_the_copy_lies_in_the_cache_folder_when_the_texts_is_read_only(text, mon
     svmlight.read(text)  # nowhere to write: no complaint
 
 
+def test_an_interrupt_leaves_no_half_written_copy(text, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(textcache, "_write", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        svmlight.read(text)
+    assert list(text.parent.iterdir()) == [text]
+
+
+@pytest.mark.parametrize("values", [[20240000001.0, -1.0, 0.1], [[1.0, 1e-300], [1e22, 2.5]], []])
+def test_numbers_read_back_exactly(values):
+    lines = svmlight.numbers(np.array(values)).splitlines()
+    assert [[float(word) for word in line.split()] for line in lines] == [np.atleast_1d(row).tolist() for row in values]
+    assert not any(word.endswith(".0") for line in lines for word in line.split())
+
+
 def test_a_file_read_from_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
+from rfx import files
 from rfx.data import archives, svmtext, textcache
 from rfx.errors import DataError
 
@@ -31,7 +32,7 @@ class Text:
             self.name = "standard input"
             self.raw = archives.decompress(sys.stdin.buffer.read(), self.name)
             return
-        self.name = str(path)
+        self.name = files.shown(path)
         try:
             with open(path, "rb") as handle:
                 self.path = Path(path)
@@ -164,32 +165,19 @@ def write(path, X, y, zero_based=False, precision=None):
 def open_output(path):
     """A binary handle that becomes the file `path` when the block ends well, and leaves nothing when it does not.
 
-    `-` is standard output; when its reader has gone, BrokenPipeError is raised and the rest of the output is dropped.
+    `-` is standard output; when its reader has gone, BrokenPipeError is raised.
     """
     if str(path) == "-":
-        try:
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            # The interpreter would flush once more at exit, and complain.
-            with contextlib.suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
         return
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        with open(path, "wb") as handle:  # a pipe or device: nothing to move into place
-            yield handle
-        return
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(draft, "wb") as handle:
+        with files.whole(path) as handle:
             yield handle
-        os.replace(draft, path)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise DataError(f"{path} can't be written: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
+        raise DataError(f"{files.shown(path)} can't be written: {error.strerror or error}") from None
 
 
 def write_rows(handle, X, y, zero_based=False, precision=None):
@@ -225,7 +213,17 @@ def _formatted(labels, indptr, columns, values, precision):
     # Labels are few: always exact, so that the classes stay the same numbers.
     names = map(repr, np.asarray(labels, np.float64).tolist())
     bounds = indptr.tolist()
-    rows = [" ".join([name, *entries[a:b]]) for name, a, b in zip(names, bounds, bounds[1:])]
-    rows.append("")
-    # Whole numbers without the `.0` of repr, in two passes over the text instead of a call for every number.
-    return "\n".join(rows).replace(".0 ", " ").replace(".0\n", "\n").encode("ascii")
+    return _lines([name, *entries[a:b]] for name, a, b in zip(names, bounds, bounds[1:])).encode("ascii")
+
+
+def numbers(values) -> str:
+    """Text of values (n,) or (n, k), a line a row, in the shortest digits that read back to the same float64."""
+    rows = np.asarray(values, np.float64)
+    return _lines(map(repr, row) for row in rows.reshape(len(rows), -1).tolist())
+
+
+def _lines(rows) -> str:
+    """One line for each row of words, whole numbers without the `.0` of repr."""
+    text = "\n".join([*map(" ".join, rows), ""])
+    # two passes over the text instead of a call for every number
+    return text.replace(".0 ", " ").replace(".0\n", "\n")

@@ -8,6 +8,7 @@ whatever else is found there is ignored and written anew. Nothing here ever fail
 import hashlib
 import json
 import os
+import stat
 import tempfile
 import time
 import zlib
@@ -38,9 +39,12 @@ def _key(status, zero_based):
 def load(path, zero_based):
     """The arrays (labels, indptr, indices, values) of the text at `path`, or None."""
     try:
-        key = _key(os.stat(path), zero_based)
+        status = os.stat(path)
     except (OSError, TypeError, ValueError):
         return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    key = _key(status, zero_based)
     for place in places(path):
         try:
             with open(place, "rb") as handle:
@@ -87,6 +91,8 @@ def save(path, status, zero_based, arrays) -> None:
             os.replace(draft, place)
             return
         except OSError:
+            continue
+        finally:
             if draft is not None and os.path.exists(draft):
                 os.unlink(draft)
 

@@ -7,10 +7,10 @@ figures. matplotlib is imported when something is drawn, never before, and alway
 import importlib
 import os
 import pkgutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from rfx import files
 from rfx.errors import DataError, UsageError
 
 FORMATS = ("png", "svg")
@@ -68,21 +68,7 @@ def _stem(name, output) -> Path:
 
 
 def _save(figure, stem, form) -> Path:
-    """Write beside the target and rename, so that a reader never sees half a file."""
     target = stem.with_name(f"{stem.name}.{form}")
-    handle, temporary = tempfile.mkstemp(prefix=f".{stem.name}-", suffix=f".{form}", dir=stem.parent)
-    os.close(handle)
-    try:
-        figure.savefig(temporary, format=form, dpi=DPI, metadata=_METADATA[form])
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+    with files.whole(target) as handle:
+        figure.savefig(handle, format=form, dpi=DPI, metadata=_METADATA[form])
     return target
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

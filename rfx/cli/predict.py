@@ -14,16 +14,13 @@ from rfx.cli.common import threads_option
 @threads_option
 def command(model, source, decision, split, zero_based):
     """Print the model's prediction for each row of a LIBSVM file (default: standard input); its labels are ignored."""
-    import sys
-
-    import numpy as np
-
     from rfx import methods
     from rfx.cli.rows import labelled_rows
+    from rfx.data import svmlight
 
     method = methods.load(model)
     X, _ = labelled_rows(source, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0))
     values = method.decision_function(X)
     if not decision:
         values = method.labels(values)
-    np.savetxt(sys.stdout, values, fmt="%.9g")
+    click.echo(svmlight.numbers(values), nl=False)

@@ -9,6 +9,7 @@ import numpy as np
 from rfx import data, env, methods
 from rfx.errors import DataError
 from rfx.experiments import results
+from rfx.methods.options import Path as LamPath
 
 # what info holds that has a column of its own; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
@@ -61,10 +62,11 @@ def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
     """Run a spec with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
     method, split = train(spec)
     rows = []
-    for point in method.path_points():
+    points = method.path_points()
+    for point, name in zip(points, LamPath.names([point.lam for point in points])):
         options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
         point.info["key"] = results.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
-        path = None if model is None else model.with_name(f"{model.stem}-lam{point.lam:.4g}{model.suffix}")
+        path = None if model is None else model.with_name(f"{model.stem}-lam{name}{model.suffix}")
         rows.append(finish(point, split, path))
     return rows
 

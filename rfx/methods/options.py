@@ -1,5 +1,6 @@
 """Every option of every method, in one table: its values, its range, its help. The command line is made from it."""
 
+import decimal
 import math
 from dataclasses import dataclass
 
@@ -9,15 +10,29 @@ from rfx.errors import UsageError
 class Path:
     """The kind of an option that is a geometric grid, written HIGH:LOW:COUNT."""
 
+    MOST = 10_000
+
     @staticmethod
     def values(text: str) -> list[float]:
         """The grid from high to low; ValueError when the text is no grid."""
         high, low, count = str(text).split(":")
         high, low, count = float(high), float(low), int(count)
-        if not (math.inf > high > low > 0 and count >= 2):
+        if not (math.inf > high > low > 0 and 2 <= count <= Path.MOST):
             raise ValueError(text)
-        ratio = math.log(low / high) / (count - 1)
-        return [high * math.exp(ratio * step) for step in range(count)]
+        shares = [step / (count - 1) for step in range(count)]
+        grid = [high ** (1 - share) * low**share for share in shares]
+        if any(after >= before for before, after in zip(grid, grid[1:])):
+            raise ValueError(text)
+        return grid
+
+    @staticmethod
+    def names(values: list[float]) -> list[str]:
+        """A text for each value: four significant digits, or as many more as it takes to tell them apart."""
+        for digits in range(4, 18):
+            texts = [f"{value:.{digits}g}" for value in values]
+            if len(set(texts)) == len(values):
+                break
+        return texts
 
 
 @dataclass(frozen=True)
@@ -41,13 +56,13 @@ class Option:
         if self.kind is bool:
             return "true or false"
         if self.kind is Path:
-            return "HIGH:LOW:COUNT with HIGH above LOW above 0 and COUNT of 2 or more, such as 1000:1:20"
+            return f"HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to {Path.MOST}, such as 1000:1:20"
         parts = [f"one of {', '.join(self.words)}"] if self.words else []
         if self.kind in (int, float):
             noun = "a whole number" if self.kind is int else "a number"
-            left = f"above {self.low:g}" if self.open_low else f"{self.low:g} or more"
+            left = f"above {self._shown(self.low)}" if self.open_low else f"{self._shown(self.low)} or more"
             bounds = [left] if self.low > -math.inf else []
-            bounds += [f"at most {self.high:g}"] if self.high < math.inf else []
+            bounds += [f"at most {self._shown(self.high)}"] if self.high < math.inf else []
             parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
         return " or ".join(parts)
 
@@ -72,16 +87,22 @@ class Option:
         if self.kind is str:
             raise refusal
         try:
-            number = float(value)
-        except (TypeError, ValueError):
+            # whole numbers are never rounded on their way: a float holds 15 digits
+            number = float(value) if self.kind is float else decimal.Decimal(str(value))
+            if isinstance(value, bool) or not math.isfinite(number):
+                raise refusal
+        except (TypeError, ValueError, decimal.InvalidOperation):
             raise refusal from None
         too_low = number <= self.low if self.open_low else number < self.low
-        if isinstance(value, bool) or not math.isfinite(number) or too_low or number > self.high:
-            raise refusal
-        if self.kind is int and number != int(number):
+        if too_low or number > self.high or (self.kind is int and number % 1):
             raise refusal
         return self.kind(number)
 
+    def _shown(self, bound) -> str:
+        return str(bound) if self.kind is int else f"{bound:g}"
+
+
+_MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
 
 SCALINGS = ("none", "minmax01", "minmax11", "standard")
 
@@ -111,19 +132,22 @@ OPTIONS = {
             "as many by their leverage on the training rows (leverage), for a better approximation by the same number.",
             ("offset", "pairs", "range", "leverage"),
         ),
-        Option("n_features", int, "Number D of random features; of landmarks (nystrom).", low=1),
+        Option("n_features", int, "Number D of random features; of landmarks (nystrom).", low=1, high=_MOST),
         Option(
             "landmarks", str, "Landmarks: rows drawn uniformly, centres of k-means, or pivots of randomly pivoted Cholesky.",
             ("uniform", "kmeans", "rpcholesky"),
         ),
-        Option("block_size", int, "Most rows R of a block (block).", low=1),
+        Option("block_size", int, "Most rows R of a block (block).", low=1, high=_MOST),
         Option(
             "partition", str,
             "Blocks cut by random hyperplanes, a row predicted by the block that it falls into; or rows dealt out uniformly, "
             "a row predicted by the mean of all blocks.",
             ("hyperplanes", "uniform"),
         ),
-        Option("n_grids", int, "Number R of random grids (rb, sparse-rb), with --grow the most; a row is in one bin of each.", low=1),
+        Option(
+            "n_grids", int, "Number R of random grids (rb, sparse-rb), with --grow the most; a row is in one bin of each.",
+            low=1, high=_MOST,
+        ),
         Option(
             "grow", float, "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers their error by 1 % "
             "of it or more; the model is then fitted to all rows (rb).", low=0, high=0.5, open_low=True,
@@ -148,15 +172,15 @@ OPTIONS = {
             "prcd: parallel randomised coordinate descent (sparse-rb, sparse-rf).",
             ("rfx", "cg", "liblinear", "libsvm", "prcd"),
         ),
-        Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1),
+        Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1, high=_MOST),
         Option(
             "tol", float, "Relative duality gap at which rfx's solvers stop; cg: relative residual; the `-e` of LIBLINEAR and LIBSVM.",
             low=0, open_low=True,
         ),
-        Option("max_iter", int, "Most iterations of rfx's solvers.", low=1),
+        Option("max_iter", int, "Most iterations of rfx's solvers.", low=1, high=_MOST),
         Option("dtype", str, "Type of the features; sums are kept in float64.", ("float32", "float64")),
         Option("max_memory", float, "MiB that features or kernel matrices may take before they are computed in blocks; rb, sparse-rb: the most.", low=1),
-        Option("timeout", float, "Seconds after which training is given up.", low=0, open_low=True),
+        Option("timeout", float, "Seconds after which training is given up.", low=0, high=2e6, open_low=True),
         Option("seed", int, "Seed of everything random; the same seed gives the same model.", low=0, high=2**63 - 1),
     )
 }

@@ -21,6 +21,7 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
     size of the working set, non-zeros, objective, gap, seconds.
     """
     n_features = feature_map.n_features
+    rounds = min(rounds, n_features)  # a feature a round at least
     bounds = [n_features * t // rounds for t in range(rounds + 1)]
     active, weights = np.empty(0, np.int64), np.empty(0)
     trace, iterations, converged = [], 0, True

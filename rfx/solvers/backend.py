@@ -97,7 +97,7 @@ def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]
         try:
             printed, _ = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise BackendTimeout(f"{job['program']} did not end within --timeout {timeout:g} seconds") from None
+            raise BackendTimeout(f"{job['program']} did not end within the time that --timeout gives") from None
         finally:
             if child.poll() is None:
                 child.kill()

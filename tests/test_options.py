@@ -1,0 +1,45 @@
+"""The table of options: how a value is converted, and which are refused."""
+
+import pytest
+
+from rfx.errors import UsageError
+from rfx.methods.options import OPTIONS, Path
+
+LARGEST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "value, number",
+    [("9007199254740993", 2**53 + 1), (str(LARGEST), LARGEST), (LARGEST, LARGEST), ("1e3", 1000), ("7.0", 7), (7.0, 7), ("0", 0)],
+)
+def test_whole_numbers_are_exact(value, number):
+    converted = OPTIONS["seed"].convert(value)
+    assert (converted, type(converted)) == (number, int)
+
+
+@pytest.mark.parametrize("name", ["seed", "n_features", "n_grids", "rounds", "block_size", "max_iter"])
+@pytest.mark.parametrize("value", ["1e300", "1e999999999999", str(2**63), "1.5", "-1", "nan", "snan", "inf", "x", "", True, None])
+def test_other_whole_numbers_are_refused(name, value):
+    with pytest.raises(UsageError, match=r"it must be a whole number [01] or more and at most \d+$"):
+        OPTIONS[name].convert(value)
+
+
+def test_a_timeout_that_the_system_can_t_wait_for_is_refused():
+    with pytest.raises(UsageError, match="--timeout is '1e300'; it must be a number above 0 and at most 2e[+]06"):
+        OPTIONS["timeout"].convert("1e300")
+
+
+@pytest.mark.parametrize("text", ["1000:1:4", "1e300:1e-300:5", "1.0003:1:4", "1:5e-324:2"])
+def test_a_path_falls_from_its_first_to_its_last_number(text):
+    values = Path.values(OPTIONS["lam_path"].convert(text))
+    high, low, count = text.split(":")
+    assert (values[0], values[-1], len(values)) == (float(high), float(low), int(count))
+    ratios = [after / before for before, after in zip(values, values[1:])]
+    assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-9) and ratios[0] < 1
+    assert len(set(Path.names(values))) == len(values)
+
+
+@pytest.mark.parametrize("text", ["1:1:2", "1:2:3", "1:0:3", "inf:1:3", "nan:1:3", "2:1:1", "2:1:99999", "1.0000000000000002:1:9", "x"])
+def test_other_paths_are_refused(text):
+    with pytest.raises(UsageError, match="--lam-path is .* such as 1000:1:20"):
+        OPTIONS["lam_path"].convert(text)

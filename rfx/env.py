@@ -1,16 +1,13 @@
 """What makes a row reproducible: folders, threads, memory, versions, processor, git revision."""
 
-import ctypes
 import os
-import platform
 import resource
 import signal
-import subprocess
 import sys
-import tempfile
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
+
+# Imported with rfx itself, before anything can catch Ctrl-C: what takes time is imported where it is used.
 
 _threads = None
 _largest_child_mb = 0.0
@@ -35,15 +32,23 @@ def prepare_numba_cache() -> None:
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
-    for folder in (cache_dir() / "numba", Path(tempfile.gettempdir()) / f"rfx-numba-{os.getuid()}"):
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid():
-            os.environ["NUMBA_CACHE_DIR"] = str(folder)
-            return
-    os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="rfx-numba-")
+    folder = cache_dir() / "numba"
+    if not _made_ours(folder):
+        import tempfile
+
+        folder = Path(tempfile.gettempdir()) / f"rfx-numba-{os.getuid()}"
+        if not _made_ours(folder):
+            folder = tempfile.mkdtemp(prefix="rfx-numba-")
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+
+
+def _made_ours(folder) -> bool:
+    """Make the folder where it is missing; is it this user's, and writable?"""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def threads() -> int:
@@ -82,6 +87,8 @@ def count_child(peak_mb: float) -> None:
 
 def die_with(parent: int) -> None:
     """Have the kernel kill this process when the process `parent` ends, however it ends (Linux)."""
+    import ctypes
+
     PR_SET_PDEATHSIG = 1
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -103,6 +110,8 @@ def available_memory_mb() -> float:
 
 @lru_cache
 def cpu_name() -> str:
+    import platform
+
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             for line in lines:
@@ -124,6 +133,8 @@ def blas_name() -> str:
 @lru_cache
 def git_revision() -> str:
     """Revision of the checkout that rfx runs from, with `+` when files were changed; empty when installed."""
+    import subprocess
+
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return ""
@@ -137,6 +148,8 @@ def git_revision() -> str:
 
 
 def _version(package: str) -> str:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -145,6 +158,8 @@ def _version(package: str) -> str:
 
 def describe() -> dict[str, str]:
     """The last columns of a results row: versions, BLAS, processor, git revision."""
+    import platform
+
     packages = ["numpy", "scipy", "numba", "liblinear-official", "libsvm-official"]
     row = {"rfx": _version("rfx"), "python": platform.python_version()}
     row |= {name.replace("-official", ""): _version(name) for name in packages}

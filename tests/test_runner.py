@@ -171,6 +171,11 @@ def test_what_is_run_again(tmp_path, stub):
     assert runner.run(work, path, command=stub).exit_code == 3
 
 
+def test_a_row_without_status_is_made_again():
+    work = a_plan("a")
+    assert runner.missing(work, [{"key": results.key(work.runs[0]), "status": None, "params": {}}]) == work.runs
+
+
 def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
     path = tmp_path / "r.csv"
     work = Plan("p", "", "", "", [spec("data", lam=lam) for lam in (1, 2, 3)] + [spec("a")])

@@ -1,10 +1,13 @@
 """The `rfx` command: a table of commands, each imported only when it is used."""
 
+import contextlib
 import importlib
+import os
 import sys
 
 import click
 
+from rfx import interrupts
 from rfx._version import __version__
 from rfx.errors import RfxError
 
@@ -23,8 +26,19 @@ COMMANDS = {
 }
 
 
+_READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
+
+
 class LazyGroup(click.Group):
     """Looks a command up in COMMANDS and imports rfx.cli.NAME when it is needed."""
+
+    def make_context(self, *args, **more):
+        with _broken_pipe_as_exit():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx):
+        with _broken_pipe_as_exit():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx):
         return list(COMMANDS)
@@ -39,6 +53,15 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+@contextlib.contextmanager
+def _broken_pipe_as_exit():
+    """For click would make it exit code 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise click.exceptions.Exit(_READER_GONE) from None
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="rfx")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -49,29 +72,59 @@ def cli(ctx, debug):
 
 
 def main(args=None):
-    """Run the command line and exit: 0 done, 1 error, 2 usage, 3 some rows failed, 4 locked, 130 interrupted."""
+    """Run the command line and exit.
+
+    0 done, 1 error, 2 usage, 3 some rows failed, 4 locked, 130 interrupted (Ctrl-C or SIGTERM), 141 the reader of the output
+    has gone.
+    """
     args = sys.argv[1:] if args is None else list(args)
+    with interrupts.terminate_as_interrupt():
+        code = _run(args)
+        _drop_unwritten()
+    sys.exit(code)
+
+
+def _run(args) -> int:
+    """The exit code of a command line; an error is one sentence on standard error."""
     try:
         code = cli.main(args=args, prog_name="rfx", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except SystemExit as stop:
+        return stop.code or 0
     except click.exceptions.Exit as stop:
-        code = stop.exit_code
+        return stop.exit_code
     except click.ClickException as error:
         error.show()
-        code = error.exit_code
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("rfx: interrupted", err=True)
-        code = 130
+        return 130
     except BrokenPipeError:
-        sys.stderr.close()
-        code = 141
-    except RfxError as error:
+        return _READER_GONE
+    except (RfxError, MemoryError, OSError) as error:
         if "--debug" in args:
             raise
-        click.echo(f"rfx: {error}", err=True)
-        code = error.exit_code
-    except MemoryError as error:
-        if "--debug" in args:
-            raise
-        click.echo(f"rfx: out of memory ({error}); a smaller --n-features or --max-memory needs less", err=True)
-        code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+        click.echo(f"rfx: {_sentence(error)}", err=True)
+        return getattr(error, "exit_code", 1)
+
+
+def _sentence(error) -> str:
+    if isinstance(error, MemoryError):
+        return f"out of memory ({error}); a smaller --n-features or --max-memory needs less"
+    if isinstance(error, OSError):
+        place = "the output can't be written" if error.filename is None else f"{error.filename} can't be read or written"
+        return f"{place}: {error.strerror or error}"
+    return str(error)
+
+
+def _drop_unwritten() -> None:
+    """Drop output that can't be written; the interpreter would try once more when it ends, and complain."""
+    try:
+        sys.stdout.flush()
+    except (AttributeError, ValueError):  # closed from the start, or since
+        return
+    except OSError:
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

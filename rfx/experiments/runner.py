@@ -10,13 +10,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rfx import env
+from rfx import env, interrupts
 from rfx.experiments import results
 from rfx.experiments.child import NO_DATA
 from rfx.experiments.plan import Plan, describe
@@ -59,12 +58,12 @@ class Summary:
 def missing(plan: Plan, rows: list[dict], retry_failed: bool = False) -> list[dict]:
     """The runs of `plan` that are to be made, given the rows there are.
 
-    A row that is ok is never made again. One that was interrupted, or for which the data could not be had, always is;
-    any other failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
+    A row that is ok is never made again. One that was interrupted, has no status, or for which the data could not be had,
+    always is; any other failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
     """
     settled = set()
     for row in rows:
-        again = row["status"] == "interrupted" or row["params"].get("error") == NO_DATA or retry_failed
+        again = row["status"] in (None, "interrupted") or row["params"].get("error") == NO_DATA or retry_failed
         if row["status"] == "ok" or not again:
             settled.add(row["key"])
     return [run for run in plan.runs if results.key(run) not in settled]
@@ -77,7 +76,7 @@ def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambd
     command line, to which the spec is added. Raises LockedError when another runner holds `path`, KeyboardInterrupt
     after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
     """
-    with results.exclusive(path), _terminate_as_interrupt():
+    with results.exclusive(path), interrupts.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
         todo = missing(plan, rows, retry_failed)
         report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
@@ -85,23 +84,6 @@ def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambd
         keys = {results.key(run) for run in plan.runs}
         rows = [row for row in results.read(path) if row["key"] in keys] if Path(path).exists() else []
         return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
-
-
-@contextmanager
-def _terminate_as_interrupt():
-    """cron and `timeout` send SIGTERM where a person types Ctrl-C."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 class _Pool:

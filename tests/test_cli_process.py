@@ -1,0 +1,69 @@
+"""rfx as a process: what signals, closed pipes and full disks make of it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import numpy as np
+import pytest
+
+from rfx import __main__
+from rfx.data import svmlight
+
+RFX = [sys.executable, "-m", "rfx"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "data.txt"
+    rows = np.random.default_rng(0).normal(size=(3000, 1)).round(3)  # too short a text for rfx to keep a binary copy of it
+    svmlight.write(path, rows, np.ones(3000))
+    return path
+
+
+COMMANDS = pytest.mark.parametrize("words", [["--help"], ["methods"], ["featurize", "{}", "-n", "60"], ["check", "{}"]], ids=" ".join)
+
+
+@COMMANDS
+def test_a_reader_that_has_gone_gives_141(words, data):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([*RFX, *(word.format(data) for word in words)], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@COMMANDS
+def test_a_full_disk_is_one_sentence(words, data):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*RFX, *(word.format(data) for word in words)], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, "rfx: the output can't be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing_half_written(number, data):
+    words = ["featurize", str(data), "-n", "20000", "-o", str(data.parent / "z.txt")]
+    process = subprocess.Popen([*RFX, *words], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while len(list(data.parent.iterdir())) < 2:
+        assert time.monotonic() < end and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and err.strip() == "rfx: interrupted"
+    assert list(data.parent.iterdir()) == [data]
+
+
+def test_ctrl_c_while_rfx_is_imported_shows_no_traceback(monkeypatch, capsys):
+    class Importing(types.ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "rfx.cli", Importing("rfx.cli"))
+    with pytest.raises(SystemExit) as stop:
+        __main__.main()
+    assert stop.value.code == 130 and capsys.readouterr().err == "rfx: interrupted\n"

@@ -72,6 +72,35 @@ def test_not_converged_exits_3(files, capfd):
     assert code == 3 and "DID NOT CONVERGE" in out and "did not converge; a larger --max-iter" in err
 
 
+def test_time_up_is_not_said_to_want_iterations(files, capfd):
+    code, _, err = trained(capfd, files, "--timeout", 1e-6, "--lam", 1e-3, "--tol", 1e-12, method="sparse-rf")
+    assert (code, err) == (3, "rfx: the time of --timeout was up before the solver converged; a longer one lets it\n")
+
+
+def test_labels_are_printed_exactly(files, capfd):
+    labels = np.where(LABELS > 0, 20240000001, 20240000002)
+    svmlight.write(files / "train.txt", X[:200], labels[:200])
+    assert trained(capfd, files)[0] == 0
+    code, out, _ = run(capfd, "predict", files / "m.npz", files / "test.txt")
+    assert code == 0 and set(out.split()) == {"20240000001", "20240000002"}
+    _, out, _ = run(capfd, "predict", "--decision", files / "m.npz", files / "test.txt")
+    assert out.split() == list(map(repr, methods.load(files / "m.npz").decision_function(X[200:]).tolist()))
+
+
+def test_more_rounds_than_features_are_one_for_each(files, capfd):
+    code, out, _ = trained(capfd, files, "--lam", 1, "--rounds", "1e9", method="sparse-rf")
+    most = trained(capfd, files, "--lam", 1, "--rounds", "100", method="sparse-rf")[1]
+    assert code == 0 and out.splitlines()[2:4] == most.splitlines()[2:4]
+
+
+def test_close_lambdas_get_a_file_and_a_name_each(files, capfd):
+    code, out, err = trained(capfd, files, "--lam-path", "1.0003:1:4")
+    assert (code, err) == (0, "")
+    names = ["1.0003", "1.0002", "1.0001", "1"]
+    assert [line.split()[0] for line in out.splitlines()[1:]] == names
+    assert {path.name for path in files.glob("m-*")} == {f"m-lam{name}.npz" for name in names}
+
+
 def test_lam_path(files, capfd):
     args = ["train", "--method", "sparse-rf", "--data", files / "train.txt", "--test", files / "test.txt", "--gamma", 2, "--n-features",
             100, "--lam-path", "10:1:3", "--model", files / "m.npz", "--results", files / "r.csv"]
@@ -166,7 +195,16 @@ REFUSALS = [
     (["train", "--method", "rf", "--data", "nothing.txt"], 2, "nothing.txt"),
     (["train", "--method", "rf", "--data", "{}/bad.txt"], 1, "line 2"),
     (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/wide.txt"], 1, "9"),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--model", "{}/no/m.npz"], 1, "can't be written"),
+    (["train", "--method", "rf", "--data", "{}/bad.txt", "--model", "{}/no/m.npz"], 1, "can't be written"),
+    (["train", "--method", "rf", "--data", "{}/bad.txt", "--model", ""], 1, 'model "" can\'t be written: a file name is needed'),
+    (["train", "--method", "rf", "--data", "{}/bad.txt", "--results", "{}/test.txt"], 1, "test.txt is not a results file"),
+    (["train", "--method", "rf", "--data", "{}/bad.txt", "--results", ""], 1, "can't be written as a results file"),
+    (["eval", "{}/no.npz", "--data", "{}/bad.txt", "--results", "{}/test.txt"], 1, "test.txt is not a results file"),
+    (["train", "--method", "rf", "--data", "."], 1, "rfx: . can't be read: Is a directory"),
+    (["train", "--method", "rf", "--data", ""], 1, 'rfx: "" can\'t be read: No such file'),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--threads", "x"], 2, "'x' is not a valid whole number"),
+    (["featurize", "{}/train.txt", "-n", "2", "-o", "{}"], 1, "can't be written: Is a directory"),
+    (["featurize", "{}/train.txt", "-n", "2", "-o", ""], 1, 'rfx: "" can\'t be written: a file name is needed'),
     (["eval", "{}/m.npz", "--data", "{}/wide.txt"], 1, "trained on 3"),
     (["predict", "{}/m.npz", "{}/wide.txt"], 1, "trained on 3"),
     (["predict", "{}/train.txt", "{}/test.txt"], 1, "is not a model file of rfx"),

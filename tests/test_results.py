@@ -156,6 +156,26 @@ def test_another_file_is_refused_and_left_alone(tmp_path, content):
     assert path.read_text() == content
 
 
+def test_a_spreadsheet_s_line_ends_do_no_harm(tmp_path):
+    path = tmp_path / "r.csv"
+    results.append(path, row(key="a"))
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    results.append(path, row(key="b"))
+    assert [(item["key"], item["git_revision"]) for item in results.read(path)] == [("a", None), ("b", None)]
+
+
+@pytest.mark.parametrize("name", ["", ".", "other.csv", "other.csv/r.csv"])
+def test_a_path_that_is_no_results_file_is_found_before_anything_is_made(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.csv").write_text("a,b\n")
+    with pytest.raises(DataError, match="results file"):
+        results.check(name)
+    with pytest.raises(DataError, match="results file"), results.exclusive(name):
+        pass
+    results.check("new/folder/r.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.csv"]
+
+
 def test_a_wrong_field_is_named(tmp_path):
     path = tmp_path / "r.csv"
     results.append(path, row(key="a"))

@@ -6,6 +6,16 @@ import sys
 import click
 
 from rfx.methods.options import OPTIONS
+from rfx.methods.options import Path as LamPath
+
+
+class Count(click.IntRange):
+    """A whole number of 1 or more."""
+
+    name = "whole number"
+
+    def __init__(self):
+        super().__init__(min=1)
 
 
 def method_options(command):
@@ -23,7 +33,7 @@ def given_options(values: dict) -> dict:
 
 def threads_option(command):
     return click.option(
-        "--threads", type=click.IntRange(min=1), default=None, callback=_set_threads, expose_value=False, is_eager=True,
+        "--threads", type=Count(), metavar="COUNT", default=None, callback=_set_threads, expose_value=False, is_eager=True,
         help="Threads for BLAS and rfx's loops; default: one per available core.",
     )(command)
 
@@ -78,16 +88,28 @@ def print_path(rows: list[dict], as_json: bool) -> None:
         click.echo(json.dumps(rows, default=_plain))
         return
     metric = rows[0].get("metric") or "score"
-    click.echo(f"{'lambda':>10} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>9}")
-    for row in rows:
+    names = LamPath.names([row["lam"] for row in rows])
+    width = max(10, *map(len, names))
+    click.echo(f"{'lambda':>{width}} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>9}")
+    for name, row in zip(names, rows):
         score = "-" if row.get("score") is None else f"{row['score']:.4f}"
         mark = "" if row["converged"] else "  did not converge"
         gap = row["gap"] / max(abs(row["objective"]), 1e-300)
-        click.echo(f"{row['lam']:>10.4g} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9.1e} {score:>9}{mark}")
+        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9.1e} {score:>9}{mark}")
 
 
 def finish(rows: list[dict]) -> None:
-    """Exit with 3 when a solver did not converge."""
-    if any(row.get("converged") is False for row in rows):
+    """Exit with 3 when a solver did not converge, saying what lets it."""
+    stopped = [row for row in rows if row.get("converged") is False]
+    if not stopped:
+        return
+    if any(_time_was_up(row) for row in stopped):
+        click.echo("rfx: the time of --timeout was up before the solver converged; a longer one lets it", err=True)
+    else:
         click.echo("rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True)
-        sys.exit(3)
+    sys.exit(3)
+
+
+def _time_was_up(row) -> bool:
+    limit = row["params"].get("timeout")
+    return limit is not None and row["seconds_features"] + row["seconds_fit"] >= limit

@@ -22,11 +22,13 @@ def command(model, dataset, split, results, zero_based, as_json):
     from rfx.experiments import results as results_file
     from rfx.experiments import single
 
+    if results is not None:
+        results_file.check(results)
     method = methods.load(model)
     X, y = labelled_rows(dataset, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0))
     evaluation = single.evaluate(method, X, y)
     row = single.row(method, os.path.getsize(model), evaluation)
-    if results:
+    if results is not None:
         results_file.append(results, row)
     print_row(row, as_json)
     finish([row])

@@ -5,16 +5,19 @@ import sys
 
 import click
 
+from rfx.cli.common import Count
+from rfx.methods.options import OPTIONS
+
 
 @click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")
 @click.argument("plan", required=False)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that the rows are added to.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True,
+@click.option("--jobs", type=Count(), metavar="COUNT", default=1, show_default=True,
               help="Runs at a time; they share the cores, so times are only comparable with one.")
 @click.option("--only", multiple=True, metavar="NAME=VALUE[,VALUE]",
               help="Only the runs with this dataset, method, kernel, label, … (repeatable).")
 @click.option("--quick", is_flag=True, help="The plan's small form, for a first look.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
+@click.option("--timeout", metavar="SECONDS",
               help="End a run that takes longer and give it a row that says so.")
 @click.option("--dry-run", is_flag=True, help="Print the runs that would be made, and stop.")
 @click.option("--retry-failed", is_flag=True,
@@ -34,6 +37,7 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
         for name in plans.names():
             click.echo(f"{name:24} {plans.load(name).title}")
         return 0
+    timeout = None if timeout is None else OPTIONS["timeout"].convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(plans.names())}, or give a TOML file")
     loaded = plans.load(plan, quick)

@@ -27,10 +27,15 @@ def command(method, dataset, test, split, model, results, zero_based, as_json, *
     from pathlib import Path
 
     from rfx import methods
+    from rfx import model as model_file
     from rfx.experiments import results as results_file
     from rfx.experiments import single
 
-    methods.create(method, **given)  # refuse a wrong option before the data is read
+    methods.create(method, **given)  # refuse a wrong option or file before the data is read
+    if model is not None:
+        model_file.check(model)
+    if results is not None:
+        results_file.check(results)
     seed = given.pop("seed", 0)
     spec = {
         "dataset": dataset, "split": split, "test": test, "method": method, "options": given, "seed": seed,
@@ -41,7 +46,7 @@ def command(method, dataset, test, split, model, results, zero_based, as_json, *
         rows = single.execute_path(spec, target)
     else:
         rows = [single.execute(spec, target)]
-    for row in rows if results else ():
+    for row in rows if results is not None else ():
         results_file.append(results, row)
     if given.get("lam_path"):
         print_path(rows, as_json)

@@ -1,6 +1,7 @@
 """The results file: one flat CSV row per run, appended under a lock, fsynced, never rewritten."""
 
 import csv
+import errno
 import fcntl
 import hashlib
 import io
@@ -11,6 +12,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 
+from rfx import files
 from rfx.errors import DataError
 
 COLUMNS = (
@@ -71,6 +73,32 @@ def _content_digest(path, size, mtime_ns):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def check(path) -> None:
+    """Raise DataError when `append` could not add a row to the results file `path`; nothing is made or changed."""
+    place = Path(path)
+    with _errors(path):
+        if not str(path):
+            raise OSError(errno.ENOENT, "a file name is needed")
+        if place.exists():
+            with open(place, "rb+") as file:
+                first = _first(file.fileno())
+            if not _header().startswith(first):
+                _check_header(first, path)
+            return
+        folder = next(folder for folder in place.absolute().parents if folder.exists())
+        code = errno.EACCES if folder.is_dir() else errno.ENOTDIR
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise OSError(code, os.strerror(code))
+
+
+@contextmanager
+def _errors(path):
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{files.shown(path)} can't be written as a results file: {error.strerror or error}") from error
+
+
 def append(path, row: dict) -> None:
     """Append `row` to the results file `path` and force it to the disk; the first row writes the header too.
 
@@ -83,7 +111,7 @@ def append(path, row: dict) -> None:
     row = row | {"created": datetime.now(timezone.utc).isoformat(timespec="seconds")}
     line = _csv_line(_text(row.get(name)) for name in COLUMNS)
     path = Path(path)
-    try:
+    with _errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
@@ -96,14 +124,12 @@ def append(path, row: dict) -> None:
             os.close(fd)
         if new:
             _sync_folder(path.parent)
-    except OSError as error:
-        raise DataError(f"{path} can't be written as a results file: {error.strerror}") from error
 
 
 def _prepare(fd, path) -> bool:
     """Check the header and end a line that a killed writer left torn. True when the header is still to be written."""
     size = os.fstat(fd).st_size
-    first = os.pread(fd, len(_header()), 0)
+    first = _first(fd)
     if _header().startswith(first) and first != _header():
         # Empty, or killed within the header: no row can be lost.
         os.ftruncate(fd, 0)
@@ -114,6 +140,11 @@ def _prepare(fd, path) -> bool:
         # Closing an open quote keeps the torn line from swallowing the next one in other CSV readers.
         _write_all(fd, b'"\n' if tail.count(b'"') % 2 else b"\n")
     return False
+
+
+def _first(fd) -> bytes:
+    """The file's first bytes, as many as the header has; a spreadsheet's line ends, CR LF, are as good as LF."""
+    return os.pread(fd, len(_header()) + 1, 0).replace(b"\r\n", b"\n")[: len(_header())]
 
 
 def _last_line(fd, size) -> bytes:
@@ -183,7 +214,7 @@ def read(path) -> list[dict]:
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)
-            content = file.read()
+            content = file.read().replace(b"\r\n", b"\n")
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such results file; rfx run or rfx eval --results writes one") from None
     except OSError as error:
@@ -245,10 +276,11 @@ def seconds_train(row: dict) -> float | None:
 def exclusive(path):
     """Hold the lock of the results file `path` (the file `PATH.lock`) while a plan runs.
 
-    Raises LockedError when another process holds it. The kernel frees the lock when its holder dies, however it dies.
+    Raises LockedError when another process holds it, DataError when `path` can't be a results file. The kernel frees the lock when its holder dies, however it dies.
     """
     from rfx.errors import LockedError
 
+    check(path)
     lock = Path(f"{path}.lock")
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)

@@ -104,5 +104,5 @@ reproduce-wu2016-fig6: $(STAMP) ## Wu et al. 2016, Figure 6: speed-up over threa
 reproduce-wu2016-fig6-quick: $(STAMP) ## The same for two data sets and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig6,-quick)
 
-clean: ## Delete what the targets made, but no results
+clean: ## Delete .venv, what was built and demo/, but not results/
 	rm -rf $(VENV) build dist *.egg-info demo

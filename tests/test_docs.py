@@ -57,6 +57,11 @@ def test_make_targets_exist():
     assert used <= targets
 
 
+def test_make_clean_deletes_what_it_says():
+    said, recipe = re.search(r"^clean: ## (.*)\n\t(.*)", (ROOT / "Makefile").read_text(), re.M).groups()
+    assert "demo/" in said and "not results/" in said and "demo" in recipe.split() and "results" not in recipe
+
+
 def test_paths_exist():
     for path in re.findall(r"`((?:rfx|tests|benchmarks)/[\w/.-]*)`", README):
         assert (ROOT / path).exists(), path

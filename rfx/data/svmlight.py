@@ -219,7 +219,7 @@ def _formatted(labels, indptr, columns, values, precision):
 def numbers(values) -> str:
     """Text of values (n,) or (n, k), a line a row, in the shortest digits that read back to the same float64."""
     rows = np.asarray(values, np.float64)
-    return _lines(map(repr, row) for row in rows.reshape(len(rows), -1).tolist())
+    return _lines(map(repr, row) for row in (rows if rows.ndim == 2 else rows[:, None]).tolist())
 
 
 def _lines(rows) -> str:

@@ -1,5 +1,6 @@
 """Threads for loops that release the GIL: numba functions compiled with nogil, numpy ufuncs, BLAS."""
 
+import contextvars
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -30,7 +31,10 @@ def for_ranges(function, size: int, smallest: int = 1, parts: int | None = None)
     bounds = [size * part // parts for part in range(parts + 1)]
     if parts == 1 or threads == 1:
         return [function(start, stop) for start, stop in zip(bounds, bounds[1:])]
-    futures = [_pool(threads).submit(_part, function, start, stop) for start, stop in zip(bounds, bounds[1:])]
+    # each part in a copy of the caller's context: numpy keeps there what becomes of an overflow
+    futures = [
+        _pool(threads).submit(contextvars.copy_context().run, _part, function, start, stop) for start, stop in zip(bounds, bounds[1:])
+    ]
     return [future.result() for future in futures]
 
 

@@ -272,3 +272,10 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     assert process.returncode == 130 and "rfx: interrupted" in err
     assert time.monotonic() - start < 10  # a hang, not a speed, is what this catches
     assert not (tmp_path / "m.npz").exists()
+
+
+def test_json_has_null_for_what_is_not_finite(capfd):
+    from rfx.cli.common import print_path
+
+    print_path([{"gap": float("inf"), "params": {"growth": [[16, float("nan")]]}, "n_iter": np.int64(3)}], True)
+    assert json.loads(capfd.readouterr().out) == [{"gap": None, "params": {"growth": [[16, None]]}, "n_iter": 3}]

@@ -219,3 +219,39 @@ def test_every_option_of_a_method_is_in_the_table():
     for name in methods.METHODS:
         for option, default in methods.get(name).options.items():
             assert default is None or OPTIONS[option].convert(default) == default
+
+
+@pytest.mark.parametrize(("name", "rows", "more", "message"), [
+    ("rf", X, {"gamma": 1e300}, "gaussian features of gamma 1e.300 are not finite in float32"),
+    ("sparse-rf", X, {"gamma": 1e300}, "are not finite in float32; choose a smaller --gamma"),
+    ("rf", X, {"gamma": 1e308, "kernel": "laplacian", "dtype": "float64"}, "laplacian features of gamma 1e.308 are not finite"),
+    ("kernel", X, {"gamma": 1e300}, "times --gamma are not finite in float32"),
+    ("rf", X * 1e37, {"scaling": "none", "gamma": 100.0}, "inputs as large as .* overflow the gaussian features in float32"),
+    ("sparse-rf", sp.csr_matrix(X * 1e37), {"scaling": "none", "gamma": 100.0}, "overflow the gaussian features"),
+    ("rf", X * 1e39, {"scaling": "none"}, "row 1, column 1 is .*e.39, which is not finite in float32"),
+    ("rf", sp.csr_matrix(X * 1e39), {"scaling": "none"}, "row 1, column 1 is .*, which is not finite in float32"),
+    ("kernel", np.where(X == X[7, 1], np.nan, X), {"scaling": "none"}, "row 8, column 2 is nan, which is not finite in float64"),
+    *[("rf", X * [1, 1, 3e307], {"scaling": kind}, "column 3 of the training rows can't be scaled") for kind in ("minmax01", "standard")],
+    ("block", X, {"lam": 1e-300}, "training block with --lam 1e-300 gave numbers that are not finite"),
+])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_that_are_not_finite_are_refused(name, rows, more, message):
+    with pytest.raises(DataError, match=message):
+        methods.create(name, **(FAST[name] | more)).fit(rows, TARGETS["binary"])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(("name", "options"), [
+    ("kernel", {"loss": "squared", "lam": 1e300}), ("sparse-rf", {"lam": 1e-300, "max_iter": 50, "n_features": 50}), ("rf", {"lam": 1e300}),
+])
+def test_overflow_on_the_way_is_not_said(name, options):
+    assert np.isfinite(methods.create(name, **options).fit(X[:100], TARGETS["binary"][:100]).info["objective"])
+
+
+def test_a_decision_that_is_not_finite_is_refused():
+    method = fitted("rf", "binary")
+    method.coef[3] = np.nan
+    with pytest.raises(DataError, match="no finite value for row 1"):
+        method.predict(X)
+    with pytest.raises(DataError, match="row 2, column 3 is 1e.308, which is not finite in float32"):
+        method.predict(np.array([X[0], [0, 0, 1e308]]))

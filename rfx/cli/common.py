@@ -1,6 +1,7 @@
 """What several commands share: the options of methods, threads, and how a row is printed."""
 
 import json
+import math
 import sys
 
 import click
@@ -52,7 +53,7 @@ def json_option(command):
 def print_row(row: dict, as_json: bool) -> None:
     """A results row on standard output: JSON, or the lines a person reads."""
     if as_json:
-        click.echo(json.dumps(row, default=_plain))
+        click.echo(json.dumps(_finite(row), default=_plain, allow_nan=False))
         return
     for name, text in _readable(row):
         click.echo(f"{name:<12} {text}")
@@ -82,10 +83,19 @@ def _plain(value):
     return value.item() if hasattr(value, "item") else str(value)
 
 
+def _finite(value):
+    """The same without nan and infinity, which JSON does not have: null stands for them."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def print_path(rows: list[dict], as_json: bool) -> None:
     """The rows of a path over lambda: a JSON list, or a line each."""
     if as_json:
-        click.echo(json.dumps(rows, default=_plain))
+        click.echo(json.dumps(_finite(rows), default=_plain, allow_nan=False))
         return
     metric = rows[0].get("metric") or "score"
     names = LamPath.names([row["lam"] for row in rows])

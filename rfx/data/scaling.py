@@ -32,6 +32,32 @@ def _reciprocal(spread):
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=usable)
 
 
+def _check_spread(low, spread):
+    """Refuse columns whose smallest value or mean (d,), or range or deviation (d,), is not finite."""
+    bad = np.flatnonzero(~np.isfinite(low + spread))
+    if len(bad):
+        raise DataError(
+            f"column {bad[0] + 1} of the training rows can't be scaled: its values are not finite, or too far apart for "
+            "float64; correct or remove it"
+        )
+
+
+def _check_values(X, out):
+    """Refuse what became of the rows X, `out` (dense, or CSR as X is), where a value is not finite."""
+    if np.isfinite(out.data if scipy.sparse.issparse(out) else out).all():
+        return
+    if scipy.sparse.issparse(out):
+        out = out.tocoo()
+        place = np.flatnonzero(~np.isfinite(out.data))[0]
+        row, column = out.row[place], out.col[place]
+    else:
+        row, column = np.argwhere(~np.isfinite(out))[0]
+    raise DataError(
+        f"the value of row {row + 1}, column {column + 1} is {float(X[row, column]):g}, which is not finite in {out.dtype} as it is "
+        "scaled here; correct it, or choose another --scaling or --dtype"
+    )
+
+
 @dataclass
 class Scaler:
     """x -> (x - shift) * scale, column by column.
@@ -59,26 +85,27 @@ class Scaler:
             return cls(kind, shift, scale)
         if n == 0:
             raise DataError("scaling can't be learnt from no rows")
-        if kind == "standard":
-            mean, spread = _moments(X)
-            return cls(kind, mean, _reciprocal(spread))
-        low, high = np.full(d, np.inf), np.full(d, -np.inf)
-        for _, block in _blocks(X):
-            np.minimum(low, block.min(axis=0), out=low)
-            np.maximum(high, block.max(axis=0), out=high)
-        unit = _reciprocal(high - low)
-        if kind == "minmax01":
-            return cls(kind, low, unit)
-        return cls(kind, low + (high - low) / 2, 2 * unit)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low, spread = _moments(X) if kind == "standard" else _range(X)
+        _check_spread(low, spread)
+        unit = _reciprocal(spread)
+        if kind == "minmax11":
+            return cls(kind, low + spread / 2, 2 * unit)
+        return cls(kind, low, unit)
 
     def transform(self, X, dtype=np.float64):
         """Scaled copy of X (n, n_inputs): dense, except that `none` keeps sparse X sparse (and copies nothing it need not).
 
-        A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width.
+        A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width, and for a
+        value that is not finite in dtype, by its row and column (from 1).
         """
         X = self._fitted_width(X)
-        if self.kind == "none":
-            return X.astype(dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
+        _check_values(X, out)
+        return out
+
+    def _scaled(self, X, dtype):
         out = np.empty(X.shape, dtype)
         for start, block in _blocks(X):
             scaled = np.subtract(block, self.shift)
@@ -102,6 +129,15 @@ class Scaler:
     def from_dict(cls, saved):
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
         return cls(kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64))
+
+
+def _range(X):
+    """Column minima, and maxima less minima."""
+    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    for _, block in _blocks(X):
+        np.minimum(low, block.min(axis=0), out=low)
+        np.maximum(high, block.max(axis=0), out=high)
+    return low, high - low
 
 
 def _moments(X):

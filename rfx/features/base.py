@@ -1,6 +1,7 @@
 """What all random feature maps share: sampled arrays with one entry a feature, selection, and a form for model files."""
 
 from contextlib import nullcontext
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -66,8 +67,23 @@ class FeatureMap:
             raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
         return np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
 
+    @cached_property
+    def _steepest(self) -> float:
+        """The most that an input times the first array, as a matrix, can grow by: its largest sum of sizes over a column."""
+        matrix = next(iter(self.arrays.values()))
+        return float(np.abs(matrix).sum(axis=0, dtype=np.float64).max(initial=0.0))
+
+    def _check_products(self, X):
+        """Refuse rows X whose products with the first array may overflow the map's type."""
+        largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
+        if not largest * self._steepest < np.finfo(self.dtype).max:
+            raise DataError(
+                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype}; scale the inputs, or choose a smaller --gamma"
+            )
+
     def _project(self, X, matrix, out):
         """X @ matrix into out, in the map's type."""
+        self._check_products(X)
         if sp.issparse(X):
             out[...] = X.astype(self.dtype) @ matrix
         else:
@@ -84,6 +100,7 @@ class FeatureMap:
         if sparse:
             self._project(X, matrix, out)
         else:
+            self._check_products(X)
             rows = np.ascontiguousarray(X, dtype=self.dtype)
         step = max(1, (_CHUNK_VALUES if small else 16 * _CHUNK_VALUES) // self.n_features)
 
@@ -115,7 +132,7 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
 
     name: gaussian, laplacian, laplacian-l2, perceptron, stump. params: what the kernel needs, as from
     `rfx.kernels.parameters`. variant: `offset` (sqrt2 cos(w.x + b)) or `pairs` (cos and sin of the same w).
-    Raises UsageError for an unknown name or variant, or a number out of range.
+    Raises UsageError for an unknown name or variant, or a number out of range, DataError for features too large for dtype.
     """
     if name not in MAPS:
         raise UsageError(f"there is no feature map for kernel {name!r}; choose one of {', '.join(MAPS)}")
@@ -126,9 +143,18 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
     if variant not in ("offset", "pairs"):
         raise UsageError(f"--features is {variant!r}; choose offset or pairs")
     kind = MAPS[name]
-    arrays = kind.draw(name, n_inputs, start, start + n_features, seed, params, variant)
-    arrays = {key: _typed(value, dtype) for key, value in arrays.items()}
+    with np.errstate(over="ignore", invalid="ignore"):
+        arrays = kind.draw(name, n_inputs, start, start + n_features, seed, params, variant)
+        arrays = {key: _typed(value, dtype) for key, value in arrays.items()}
+    _check_finite(name, params, arrays, dtype)
     return kind(name, n_inputs, params, arrays)
+
+
+def _check_finite(name, params, arrays, dtype):
+    if all(np.isfinite(values).all() for values in arrays.values()):
+        return
+    settings = ", ".join(f"{key} {value:g}" for key, value in params.items() if np.isscalar(value))
+    raise DataError(f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; choose a smaller --gamma, or scale the inputs")
 
 
 def _typed(values, dtype):

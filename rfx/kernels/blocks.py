@@ -82,7 +82,15 @@ class Prepared:
             Z -= self.centre
         if "gamma" in self.params:
             Z *= np.sqrt(self.params["gamma"]) if self.kernel.metric == "squared" else self.params["gamma"]
-        return np.ascontiguousarray(Z, dtype=self.dtype)
+        return self._typed(Z, self.dtype)
+
+    def _typed(self, Z, dtype) -> np.ndarray:
+        """Scaled rows Z in dtype; DataError where they are not finite in it."""
+        with np.errstate(over="ignore"):
+            Z = np.ascontiguousarray(Z, dtype=dtype)
+        if not np.isfinite(Z).all():
+            raise DataError(f"the inputs times --gamma are not finite in {np.dtype(dtype)}; scale the inputs, or choose a smaller --gamma")
+        return Z
 
     def dense(self, rows=slice(None)) -> np.ndarray:
         """Scaled rows (len(rows), d) as an array; a view where it can be."""
@@ -106,7 +114,7 @@ class Prepared:
             self._cast = self.take(slice(None))
             self._cast.dtype, self._cast._norms = np.dtype(dtype), None
             if self._Z is not None:
-                self._cast._Z = self._Z.astype(dtype)
+                self._cast._Z = self._typed(self._Z, dtype)
         return self._cast
 
     def columns(self) -> np.ndarray:

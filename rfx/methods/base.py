@@ -13,6 +13,8 @@ from rfx.methods.options import OPTIONS
 from rfx.solvers.base import Solution, stack
 
 CLASSIFICATION = ("binary", "multiclass")
+# What numpy would say of an overflow on the way: what comes out is checked instead.
+UNSAID = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 COMMON = {"task": None, "scaling": "minmax01", "target_scaling": "none", "seed": 0, "timeout": None}
 
 
@@ -54,7 +56,8 @@ class Method:
     def fit(self, X, y) -> "Method":
         """Learn from X (n, d), array or CSR, and y (n,), raw targets or labels.
 
-        Raises UsageError for an option that does not fit the task, DataError for targets that can't be learnt.
+        Raises UsageError for an option that does not fit the task, DataError for rows or targets that can't be learnt, and
+        where training gives numbers that are not finite.
         """
         start = time.perf_counter()
         y = np.asarray(y, dtype=np.float64)
@@ -67,7 +70,10 @@ class Method:
         deadline = self.params["timeout"]
         self.deadline = None if deadline is None else time.monotonic() + deadline
         scaled = self.scaler.transform(X, dtype=self._input_dtype())
-        solution = self._fit(scaled, self._encode(y))
+        with np.errstate(**UNSAID):
+            solution = self._fit(scaled, self._encode(y))
+        for point, own in self._outcomes(solution):
+            point._check_outcome(own)
         self.info = {
             "task": self.task, "n_train": X.shape[0], "n_inputs": X.shape[1], "method": self.name,
             "kernel": self.params.get("kernel"), "solver": self.params.get("solver"), "loss": self.loss.name,
@@ -101,6 +107,19 @@ class Method:
             return np.where(y == positive, 1.0, -1.0)[:, None]
         return np.where(y[:, None] == self.classes[None, :], 1.0, -1.0)
 
+    def _outcomes(self, solution) -> list[tuple["Method", Solution]]:
+        """The trained method and its solution; several where one fit trains several."""
+        return [(self, solution)]
+
+    def _check_outcome(self, solution):
+        """Refuse a certificate or a model with a number that is not finite."""
+        numbers = (solution.objective, solution.gap, *self._state()[1].values())
+        if not all(np.isfinite(part).all() for part in numbers):
+            raise DataError(
+                f"training {self.name} with --lam {self.lam:g} gave numbers that are not finite (objective {solution.objective:g}); "
+                "another --lam or --gamma, or scaled inputs, may help"
+            )
+
     def _each_output(self, Y, solve) -> Solution:
         """One solve(y) per column of Y, stacked."""
         return stack([solve(Y[:, k]) for k in range(Y.shape[1])])
@@ -122,8 +141,16 @@ class Method:
     # ------------------------------------------------------------------ prediction
 
     def decision_function(self, X) -> np.ndarray:
-        """(n,) or (n, classes) values before they become labels; for regression the scaled target."""
-        values = self._decide(self.scaler.transform(X, dtype=self._input_dtype()))
+        """(n,) or (n, classes) values before they become labels; for regression the scaled target.
+
+        Raises DataError naming the row where a value is not finite.
+        """
+        scaled = self.scaler.transform(X, dtype=self._input_dtype())
+        with np.errstate(**UNSAID):
+            values = self._decide(scaled)
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            raise DataError(f"the model has no finite value for row {np.argmin(finite) + 1}: its inputs are too large")
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X) -> np.ndarray:

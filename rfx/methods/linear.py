@@ -75,6 +75,9 @@ class LinearMethod(Method):
         self.lam, self.map, self.coef = point.lam, point.map, point.coef
         return solution
 
+    def _outcomes(self, solution):
+        return self.path if self.params.get("lam_path") else super()._outcomes(solution)
+
     def path_points(self) -> list["LinearMethod"]:
         """After a fit with lam_path: a trained method for each lambda, from the largest to the smallest."""
         points = []

@@ -5,8 +5,9 @@ import threading
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from rfx import model
+from rfx import methods, model
 from rfx.errors import DataError
 
 
@@ -92,3 +93,47 @@ def test_missing_pickled_and_future_files_are_refused(tmp_path):
     np.savez(tmp_path / "f.npz", header=header)
     with pytest.raises(DataError, match="has format 99, this rfx reads format 1"):
         model.read(tmp_path / "f.npz")
+
+
+DAMAGES = {
+    "missing": lambda values: None,
+    "text": lambda values: np.full(values.shape, "a"),
+    "short": lambda values: values[: len(values) // 2] if values.ndim else values[None],
+    "nan": lambda values: np.full(values.shape, np.nan) if values.dtype.kind == "f" else values - values.max() - 9,
+}
+MODELS = {
+    "rf": {"gamma": 1.0, "n_features": 20}, "sparse-rf": {"kernel": "perceptron", "n_features": 20, "lam": 0.1},
+    "rb": {"n_grids": 8}, "nystrom": {"n_features": 10}, "block": {"block_size": 15}, "kernel": {"kernel": "stump"},
+    "rf stump": {"kernel": "stump", "n_features": 20}, "kernel sparse": {"scaling": "none"},
+}
+
+
+@pytest.mark.parametrize("damage", list(DAMAGES))
+@pytest.mark.parametrize("case", list(MODELS))
+def test_every_damaged_array_is_refused(case, damage, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y, path = rng.uniform(-1, 1, (60, 3)), np.arange(60) % 3.0, tmp_path / "m.npz"
+    rows = sp.csr_matrix(X) if "sparse" in case else X
+    methods.create(case.split()[0], **MODELS[case]).fit(rows, y).save(path)
+    header, arrays = model.read(path)
+    for name, values in arrays.items():
+        damaged = DAMAGES[damage](values)
+        model.write(path, header, {key: value for key, value in (arrays | {name: damaged}).items() if value is not None})
+        if name == "keys" and damage == "nan":
+            continue  # any 64 bits are a key
+        with pytest.raises(DataError, match=r"m\.npz .*train it again") as refusal:
+            methods.load(path)
+        assert damage == "short" or name.partition("_")[2] in str(refusal.value)
+
+
+@pytest.mark.parametrize("header", [
+    {"method": "boosting"}, {"method": ["rf"]}, {"task": "ranking"}, {"params": {"depth": 3}}, {"params": None}, {"loss": "huber"},
+    {"info": None}, {"info": {"n_inputs": 4}}, {"scaler": {"kind": "log"}}, {"map": {"name": "cubic", "n_inputs": 3, "params": {}}},
+])
+def test_a_damaged_header_is_refused(header, tmp_path):
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    old, arrays = model.read(path)
+    model.write(path, old | header, arrays)
+    with pytest.raises(DataError, match=r"m\.npz .*train it again"):
+        methods.load(path)

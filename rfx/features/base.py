@@ -23,10 +23,11 @@ class FeatureMap:
     The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends on (seed, j) alone.
 
     arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters (gamma, radius, …).
-    A subclass names the kernels it samples in `kernels` and defines `draw` and `transform`.
+    A subclass names the kernels it samples in `kernels` and its arrays in `parts`, and defines `draw` and `transform`.
     """
 
     kernels: ClassVar[tuple[str, ...]] = ()
+    parts: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
         self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
@@ -124,7 +125,8 @@ class FeatureMap:
 
     @staticmethod
     def from_header(header: dict, arrays: dict) -> "FeatureMap":
-        return MAPS[header["name"]](header["name"], header["n_inputs"], header["params"], arrays)
+        kind = MAPS[header["name"]]
+        return kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in kind.parts})
 
 
 def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params) -> FeatureMap:

@@ -23,6 +23,7 @@ class FourierMap(FeatureMap):
     """
 
     kernels = ("gaussian", "laplacian", "laplacian-l2")
+    parts = ("frequencies", "phases")
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

@@ -24,6 +24,7 @@ class PerceptronMap(FeatureMap):
     """
 
     kernels = ("perceptron",)
+    parts = ("directions", "thresholds", "scales")
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -104,6 +105,7 @@ class StumpMap(FeatureMap):
     """
 
     kernels = ("stump",)
+    parts = ("thresholds", "columns")
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

@@ -22,6 +22,11 @@ class Kernel:
     shape: str
     paper_gamma: float | None = None
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of what it needs besides its name (see rfx.kernels.parameters)."""
+        return ("gamma",) if self.paper_gamma is not None else {"perceptron": ("radius",), "stump": ("lo", "hi")}.get(self.name, ())
+
 
 KERNELS = {
     kernel.name: kernel

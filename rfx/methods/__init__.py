@@ -2,7 +2,7 @@
 
 import importlib
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxError, UsageError
 
 METHODS = {
     "kernel": ("rfx.methods.kernel", "Kernel"),
@@ -34,12 +34,16 @@ def create(name: str, **options):
 def load(path):
     """The trained method of a model file.
 
-    Raises DataError when the file is no model of rfx.
+    Raises DataError when the file is no model of rfx, or a damaged one.
     """
     from rfx import model
+    from rfx.methods import saved
 
     header, arrays = model.read(path)
     try:
+        saved.check(header, arrays)
         return get(header["method"]).from_state(header, arrays)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+    except RfxError as error:
+        raise DataError(f"model {path} can't be used: {error}; train it again") from error
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise DataError(f"model {path} is incomplete ({type(error).__name__}: {error}); train it again") from error

@@ -200,7 +200,7 @@ class Method:
         scaler = header["scaler"] | {key[7:]: value for key, value in arrays.items() if key.startswith("scaler_")}
         self.scaler = Scaler.from_dict(scaler)
         self.target_scaler = TargetScaler.from_dict(header["target_scaler"]) if header["target_scaler"] else None
-        self.classes = arrays.get("classes")
+        self.classes = None if self.task == "regression" else arrays["classes"]
         self._restore(header, arrays)
         return self
 

@@ -140,5 +140,5 @@ class Block(ExpansionMethod):
         super()._restore(header, arrays)
         self.starts = arrays["starts"]
         self.partition = None
-        if "partition_thresholds" in arrays:
+        if self.params["partition"] == "hyperplanes":
             self.partition = Partition(*(arrays[f"partition_{name}"] for name in ("directions", "thresholds", "children")))

@@ -39,7 +39,7 @@ class ExpansionMethod(Method):
         return {"n_inputs": self.support.shape[1]}, arrays | support | {"coef": self.coef, "intercept": self.intercept}
 
     def _restore(self, header, arrays):
-        params = {key[7:]: value for key, value in arrays.items() if key.startswith("kernel_")}
+        params = {key: arrays[f"kernel_{key}"] for key in kernels.get_kernel(self.params["kernel"]).parameters}
         self.kernel_params = {key: float(value) if value.ndim == 0 else value for key, value in params.items()}
         self.coef, self.intercept = arrays["coef"], arrays["intercept"]
         if "support" in arrays:

@@ -255,3 +255,12 @@ def test_a_decision_that_is_not_finite_is_refused():
         method.predict(X)
     with pytest.raises(DataError, match="row 2, column 3 is 1e.308, which is not finite in float32"):
         method.predict(np.array([X[0], [0, 0, 1e308]]))
+
+
+@pytest.mark.parametrize("scaling", ["none", "minmax01"])
+@pytest.mark.parametrize("name", list(methods.METHODS))
+def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
+    rows = sp.csr_matrix((np.ones(2), [0, 2_000_000_000], [0, 1, 2]), shape=(2, 2_000_000_001))
+    monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 10_000.0)
+    with pytest.raises(DataError, match="the 2 rows have 2,000,000,001 columns, for which some .* MiB would be needed, but 10,000 MiB are free"):
+        methods.create(name, scaling=scaling, **FAST[name]).fit(rows, np.array([1.0, 2.0]))

@@ -40,6 +40,7 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
     from rfx.data.scaling import Scaler
     from rfx.errors import UsageError
     from rfx.features.binning import sample_grids
+    from rfx.methods import width
 
     if model is not None:
         from rfx import methods
@@ -59,6 +60,7 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
         learnt = None if train is None else load(train, zero_based=zero_based).X_train
         X, y = labelled_rows(source, None, zero_based, None if learnt is None else learnt.shape[1])
         learnt = X if learnt is None else learnt
+        width.check(learnt, scaling, 3 * n_features if name == "binning" else n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
         gamma = gamma if gamma in ("paper", "median") else OPTIONS["gamma"].convert(gamma)
         kernel = {"fourier": "gaussian", "binning": "laplacian"}.get(name, name)

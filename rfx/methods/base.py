@@ -9,6 +9,7 @@ from rfx import model as model_file
 from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
+from rfx.methods import width
 from rfx.methods.options import OPTIONS
 from rfx.solvers.base import Solution, stack
 
@@ -65,6 +66,8 @@ class Method:
             raise DataError(f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets")
         self.task = self.params["task"] or guess_task(y)
         self.loss = self._choose_loss()
+        vectors = self._vectors(X) + (width.PAIRS if self.params.get("gamma") in ("median", "tuned") else 0)
+        width.check(X, self.params["scaling"], vectors, self._input_dtype().itemsize)
         self.scaler = Scaler.fit(X, self.params["scaling"])
         self._seconds_features = 0.0
         deadline = self.params["timeout"]
@@ -205,6 +208,10 @@ class Method:
         return self
 
     # ------------------------------------------------------------------ to define
+
+    def _vectors(self, X) -> int:
+        """About how many vectors of float64 numbers, as long as a row of X, training makes."""
+        raise TypeError(f"{type(self).__name__} does not define _vectors")
 
     def _fit(self, X, Y) -> Solution:
         """Learn from scaled X (n, d) and encoded Y (n, k)."""

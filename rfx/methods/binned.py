@@ -46,6 +46,10 @@ class BinnedMethod(Method):
             )
         self.memory_left = limit - needed
 
+    def _vectors(self, X):
+        # two numbers a width, and the offset
+        return 3 * self.params["n_grids"]
+
     def _bytes(self, number: int) -> int:
         """What training takes for each row and grid, where a bin number takes `number` bytes."""
         return number

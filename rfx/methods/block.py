@@ -65,6 +65,10 @@ class Block(ExpansionMethod):
                 f"{self._limit():.0f} MiB of --max-memory; choose smaller blocks, or method kernel"
             )
 
+    def _vectors(self, X):
+        cuts = -(-X.shape[0] // self.params["block_size"]) - 1 if self.params["partition"] == "hyperplanes" else 0
+        return super()._vectors(X) + cuts
+
     @staticmethod
     def _block_mb(rows) -> float:
         """MiB of a block's kernel matrix and its factor."""

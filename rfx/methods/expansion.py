@@ -4,7 +4,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import kernels
+from rfx.methods import width
 from rfx.methods.base import Method
+
+# Sparse rows that are dense at a time, at least, where kernel values are made (see rfx.kernels.blocks).
+SPARSE_ROWS = 128
 
 
 class ExpansionMethod(Method):
@@ -14,6 +18,10 @@ class ExpansionMethod(Method):
     """
 
     decision_dtype = None
+
+    def _vectors(self, X):
+        # kernels make sparse rows dense a few at a time
+        return min(X.shape[0], SPARSE_ROWS) if width.stays_sparse(X, self.params["scaling"]) else X.shape[0]
 
     def _decide(self, X):
         if not len(self.coef):

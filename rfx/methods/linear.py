@@ -25,9 +25,8 @@ class LinearMethod(Method):
         moved = p["features"] in ("range", "leverage")
         if moved and p["kernel"] != "perceptron":
             raise UsageError(f"--features is {p['features']}, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
-        drawn = p["n_features"] * (leverage.POOL if p["features"] == "leverage" else 1)
         feature_map = sample(
-            p["kernel"], X.shape[1], drawn, p["seed"], dtype=np.dtype(p["dtype"]), variant="offset" if moved else p["features"], **params,
+            p["kernel"], X.shape[1], self._n_drawn(), p["seed"], dtype=np.dtype(p["dtype"]), variant="offset" if moved else p["features"], **params,
         )
         if moved:
             feature_map = feature_map.fit_range(X)
@@ -35,6 +34,12 @@ class LinearMethod(Method):
             curved = 1.0 if self.loss.name == "squared" else leverage.NEAR_MARGIN
             feature_map = leverage.draw(feature_map, X, p["n_features"], lam / curved, p["seed"])
         return feature_map
+
+    def _vectors(self, X):
+        return self._n_drawn()
+
+    def _n_drawn(self) -> int:
+        return self.params["n_features"] * (leverage.POOL if self.params["features"] == "leverage" else 1)
 
     def _decide(self, X):
         return linear_decision(self.map, self.coef, X)

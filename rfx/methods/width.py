@@ -1,0 +1,32 @@
+"""Whether rows are so wide that what becomes dense does not fit into memory: asked before anything is allocated."""
+
+import scipy.sparse as sp
+
+from rfx import env
+from rfx.errors import DataError
+
+# Bytes an input: of a vector while it is drawn in float64, and of the scaling while it is learnt.
+VECTOR, SCALING = 24, 64
+# Vectors, in number, of the random pairs of rows that --gamma median and tuned look at.
+PAIRS = 6000
+
+
+def check(X, scaling: str, vectors: int, itemsize: int) -> None:
+    """Refuse rows X (n, d), dense or CSR, that memory does not allow to be scaled, with `vectors` vectors of length d besides.
+
+    Only unscaled CSR rows stay sparse; others take itemsize bytes an input. Raises DataError.
+    """
+    rows = 0 if stays_sparse(X, scaling) else X.shape[0]
+    needed = X.shape[1] * (SCALING + rows * itemsize + VECTOR * vectors) / 2**20
+    available = env.available_memory_mb()
+    if needed > available:
+        sparser = ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
+        raise DataError(
+            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, for which some {needed:,.0f} MiB would be needed, but {available:,.0f} MiB "
+            f"are free; is the largest column index right? if so, choose fewer random features{sparser}"
+        )
+
+
+def stays_sparse(X, scaling: str) -> bool:
+    """Whether the rows X are CSR and are so when they are scaled, too."""
+    return sp.issparse(X) and scaling == "none"

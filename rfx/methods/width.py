@@ -9,6 +9,8 @@ from rfx.errors import DataError
 VECTOR, SCALING = 24, 64
 # Vectors, in number, of the random pairs of rows that --gamma median and tuned look at.
 PAIRS = 6000
+# MiB that are never refused.
+LEAST = 64
 
 
 def check(X, scaling: str, vectors: int, itemsize: int) -> None:
@@ -19,7 +21,7 @@ def check(X, scaling: str, vectors: int, itemsize: int) -> None:
     rows = 0 if stays_sparse(X, scaling) else X.shape[0]
     needed = X.shape[1] * (SCALING + rows * itemsize + VECTOR * vectors) / 2**20
     available = env.available_memory_mb()
-    if needed > available:
+    if needed > max(available, LEAST):
         sparser = ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
         raise DataError(
             f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, for which some {needed:,.0f} MiB would be needed, but {available:,.0f} MiB "

@@ -17,7 +17,7 @@ from rfx.methods.options import OPTIONS, SCALINGS
               help="sqrt2 cos(w.x + b), or cos and sin of the same w.")
 @click.option("--scaling", type=click.Choice(SCALINGS), default="minmax01", show_default=True, help="Scaling of the inputs.")
 @click.option("--train", default=None, metavar="NAME|FILE",
-              help="Learn the scaling, the ranges and the bins on these rows, not on those written: for test rows.")
+              help="Learn the scaling, the ranges and the bins on these rows; by default on those written, or a data set's training rows.")
 @click.option("--unscaled", is_flag=True, help="Write phi itself, not phi / sqrt(n): the mean of products, not their sum, is the kernel.")
 @click.option("--model", type=click.Path(dir_okay=False), default=None,
               help="Use the scaling and the features of this model instead (all options but -o are then the model's).")
@@ -25,7 +25,9 @@ from rfx.methods.options import OPTIONS, SCALINGS
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @threads_option
 def command(source, name, n_features, output, gamma, variant, scaling, unscaled, model, seed, zero_based, train):
-    """Write the random features of each row, labels kept, as LIBSVM text.
+    """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set by its name, of its test rows.
+
+    Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows; --train names others.
 
     \b
     rfx featurize data.libsvm --map fourier -n 512 -o - | train -s 2 /dev/stdin
@@ -36,7 +38,7 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
 
     from rfx import features, kernels
     from rfx.cli.rows import labelled_rows
-    from rfx.data import load, svmlight
+    from rfx.data import load, registry, svmlight
     from rfx.data.scaling import Scaler
     from rfx.errors import UsageError
     from rfx.features.binning import sample_grids
@@ -57,6 +59,9 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
         else:
             raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
     else:
+        features.check_variant({"fourier": "gaussian"}.get(name, name), n_features, variant)
+        if train is None and registry.has(source.partition(":")[0]):
+            train = source
         learnt = None if train is None else load(train, zero_based=zero_based).X_train
         X, y = labelled_rows(source, None, zero_based, None if learnt is None else learnt.shape[1])
         learnt = X if learnt is None else learnt
@@ -65,7 +70,9 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
         gamma = gamma if gamma in ("paper", "median") else OPTIONS["gamma"].convert(gamma)
         kernel = {"fourier": "gaussian", "binning": "laplacian"}.get(name, name)
         has_gamma = kernel in kernels.KERNELS and kernels.get_kernel(kernel).paper_gamma is not None
-        params = kernels.parameters(kernel, scaler.transform(learnt), gamma if has_gamma else None, seed)
+        # as in training, the words mean "whatever this kernel needs"
+        given = gamma if has_gamma or not isinstance(gamma, str) else None
+        params = kernels.parameters(kernel, scaler.transform(learnt), given, seed)
         if name == "binning":
             if n_features < 1:
                 raise UsageError(f"--n-features is {n_features}; it must be 1 or more")

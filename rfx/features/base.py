@@ -28,6 +28,7 @@ class FeatureMap:
 
     kernels: ClassVar[tuple[str, ...]] = ()
     parts: ClassVar[tuple[str, ...]] = ()
+    variants: ClassVar[tuple[str, ...]] = ("offset",)
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
         self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
@@ -150,6 +151,17 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
         arrays = {key: _typed(value, dtype) for key, value in arrays.items()}
     _check_finite(name, params, arrays, dtype)
     return kind(name, n_inputs, params, arrays)
+
+
+def check_variant(name, n_features, variant):
+    """Refuse pairs, with a UsageError, where the map `name` has none, or n_features would leave one without its sine."""
+    if variant != "pairs":
+        return
+    if "pairs" not in getattr(MAPS.get(name), "variants", ()):
+        having = ", ".join(kernel for kernel, kind in MAPS.items() if "pairs" in kind.variants)
+        raise UsageError(f"--features is pairs, which is for the kernels {having}, not {name}")
+    if n_features % 2:
+        raise UsageError(f"--n-features is {n_features}, which leaves a cosine without its sine; with --features pairs it must be even")
 
 
 def _check_finite(name, params, arrays, dtype):

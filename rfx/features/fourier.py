@@ -24,6 +24,7 @@ class FourierMap(FeatureMap):
 
     kernels = ("gaussian", "laplacian", "laplacian-l2")
     parts = ("frequencies", "phases")
+    variants = ("offset", "pairs")
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

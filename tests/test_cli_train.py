@@ -11,7 +11,7 @@ import click
 import numpy as np
 import pytest
 
-from rfx import methods
+from rfx import data, methods
 from rfx.cli import COMMANDS, cli, main
 from rfx.data import svmlight
 from rfx.data.scaling import Scaler
@@ -173,6 +173,17 @@ def test_featurize_learns_the_scaling_on_the_rows_of_train(files, capfd):
     np.testing.assert_allclose(svmlight.read(files / "b.txt")[0].toarray(), expected, atol=1e-6)
 
 
+def test_featurize_learns_on_a_data_set_s_own_training_rows(files, capfd):
+    name = "sphere:n=60,d=3,seed=1"
+    split = data.load(name)
+    svmlight.write(files / "own.txt", split.X_train, split.y_train)
+    svmlight.write(files / "rows.txt", split.X_test, split.y_test)
+    for source, more, out in ((name, (), "a.txt"), (files / "rows.txt", ("--train", files / "own.txt"), "b.txt")):
+        assert run(capfd, "featurize", source, "-n", 5, *more, "-o", files / out)[0] == 0
+    one, two = (svmlight.read(files / out)[0].toarray() for out in ("a.txt", "b.txt"))
+    np.testing.assert_allclose(one, two, atol=1e-6)
+
+
 def test_pipes(files):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     rfx = [sys.executable, "-m", "rfx"]
@@ -212,6 +223,14 @@ REFUSALS = [
     (["featurize", "{}/train.txt", "--map", "binning", "-n", "0"], 2, "--n-features is 0; it must be 1 or more"),
     (["featurize", "{}/wide.txt", "--train", "{}/train.txt"], 1, "9"),
     (["featurize", "{}/test.txt", "--model", "{}/m.npz", "--train", "{}/train.txt"], 2, "give one of the two"),
+    (["featurize", "{}/train.txt", "--map", "stump", "--gamma", "4"], 2, "kernel 'stump' has no gamma"),
+    (["featurize", "{}/train.txt", "--map", "perceptron", "--features", "pairs"], 2, "which is for the kernels gaussian, laplacian"),
+    (["featurize", "{}/train.txt", "--map", "binning", "--features", "pairs"], 2, "not binning"),
+    (["featurize", "{}/train.txt", "-n", "7", "--features", "pairs"], 2, "--n-features is 7, which leaves a cosine without its sine"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--lam", "3", "--lam-path", "9:1:3"], 2, "--lam is 3.0, which --lam-path leaves"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/strange.txt"], 1, "none of the labels (7) is among the model's"),
+    (["eval", "{}/m.npz", "--data", "{}/strange.txt"], 1, "none of the labels (7) is among the model's classes (-1, 1)"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1e300"], 1, "are not finite in float32"),
     (["methods", "svr"], 2, "method 'svr' is unknown"),
     (["trian"], 2, "No such command 'trian'"),
 ]
@@ -220,6 +239,7 @@ REFUSALS = [
 @pytest.mark.parametrize("args, expected, message", REFUSALS)
 def test_refusals_are_one_sentence(args, expected, message, files, capfd):
     (files / "bad.txt").write_text("1 1:0.5\n1 1:x\n")
+    (files / "strange.txt").write_text("7 1:0.5\n7 2:1\n")
     (files / "wide.txt").write_text("1 1:0.5 9:1\n-1 2:1\n")
     if "m.npz" in args[1:2][0] if len(args) > 1 else False:
         trained(capfd, files)
@@ -251,6 +271,10 @@ def test_methods_lists_all_options(capfd):
     assert code == 0 and all(f"{name}: " in out for name in methods.METHODS) and "--rounds" in out
     listed = json.loads(run(capfd, "methods", "--json")[1])
     assert [entry["name"] for entry in listed] == list(methods.METHODS)
+    sections = {name: run(capfd, "methods", name)[1] for name in methods.METHODS}
+    assert [name for name, text in sections.items() if "hinge\n" in text or "hinge or" in text or ", hinge" in text] == ["kernel"]
+    assert [name for name, text in sections.items() if "linear," in text.replace("liblinear", "")] == ["kernel", "nystrom", "block"]
+    assert "logistic" not in sections["kernel"]
 
 
 @pytest.mark.parametrize("solver, method", [("liblinear", "rf"), ("libsvm", "kernel"), ("rfx", "kernel")])

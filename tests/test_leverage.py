@@ -78,5 +78,6 @@ def test_seeds_and_threads(problem):
             maps.append(leverage.draw(pool, X, 50, 1.0, seed))
     finally:
         env.set_threads(None)
-    np.testing.assert_array_equal(maps[0].arrays["directions"], maps[1].arrays["directions"])
+    for name, values in maps[0].arrays.items():
+        np.testing.assert_array_equal(values, maps[1].arrays[name])
     assert not np.array_equal(maps[0].arrays["directions"], maps[2].arrays["directions"])

@@ -95,7 +95,7 @@ def test_sparse_rf_is_algorithm_1():
 
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_path_agrees_with_single_solutions(task):
-    path = fitted("sparse-rf", task, lam_path="20:0.5:4", tol=1e-6).path_points()
+    path = fitted("sparse-rf", task, lam_path="20:0.5:4", tol=1e-6, lam=None, rounds=None).path_points()
     assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
     sizes = [point.info["model_size"] for point in path]
     assert sizes[0] < sizes[-1]
@@ -107,7 +107,7 @@ def test_path_agrees_with_single_solutions(task):
 
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_path_of_rf_agrees_with_single_solutions(task):
-    path = fitted("rf", task, lam_path="20:0.5:4", tol=1e-7).path_points()
+    path = fitted("rf", task, lam_path="20:0.5:4", tol=1e-7, lam=None).path_points()
     assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
     for point in path:
         alone = fitted("rf", task, lam=point.info["lam"], tol=1e-7)
@@ -264,3 +264,30 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 10_000.0)
     with pytest.raises(DataError, match="the 2 rows have 2,000,000,001 columns, for which some .* MiB would be needed, but 10,000 MiB are free"):
         methods.create(name, scaling=scaling, **FAST[name]).fit(rows, np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize(("name", "options", "message"), [
+    ("rf", {"kernel": "perceptron", "features": "pairs"}, "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, not perc"),
+    ("sparse-rf", {"features": "pairs", "n_features": 51}, "--n-features is 51, which leaves a cosine without its sine"),
+    ("sparse-rf", {"lam": 3.0, "lam_path": "10:1:3"}, "--lam is 3.0, which --lam-path leaves without effect"),
+    ("sparse-rf", {"rounds": 3, "lam_path": "10:1:3"}, "--rounds is 3, which --lam-path leaves without effect"),
+    *[(name, {"loss": "hinge"}, f"--loss is 'hinge', which method {name} does not take") for name in methods.METHODS if name != "kernel"],
+    ("kernel", {"loss": "logistic"}, "it takes squared or squared_hinge or hinge"),
+    *[(name, {"kernel": "linear"}, "--kernel is 'linear', which") for name in ("rf", "sparse-rf", "rb", "sparse-rb")],
+])
+def test_options_without_effect_or_solver_are_refused(name, options, message):
+    with pytest.raises(UsageError, match=message):
+        methods.create(name, **options)
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_target_scaling_is_for_regression(task):
+    with pytest.raises(UsageError, match=f"--target-scaling is mean, which is for regression, but the task is {task}"):
+        fitted("rf", task, target_scaling="mean")
+
+
+def test_labels_that_the_model_never_saw_have_no_score():
+    method = fitted("rf", "multiclass")
+    with pytest.raises(DataError, match=r"none of the labels \(7, 9\) is among the model's classes \(0, 1, 2\)"):
+        method.score(X[:4], np.array([7.0, 9, 9, 7]))
+    assert method.score(X[:2], np.array([7.0, method.predict(X[1:2])[0]]))["score"] == 0.5

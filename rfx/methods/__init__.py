@@ -27,8 +27,13 @@ def get(name: str) -> type:
 
 
 def create(name: str, **options):
-    """A method by name; options set to None keep their defaults."""
-    return get(name)(**options)
+    """A method by name; options set to None keep their defaults.
+
+    Raises UsageError for an option that has no place there, or that another option would leave without effect.
+    """
+    method = get(name)(**options)
+    method.check_given({option: value for option, value in options.items() if value is not None})
+    return method
 
 
 def load(path):

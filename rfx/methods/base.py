@@ -19,6 +19,10 @@ UNSAID = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 COMMON = {"task": None, "scaling": "minmax01", "target_scaling": "none", "seed": 0, "timeout": None}
 
 
+def _listed(labels) -> str:
+    return ", ".join(f"{label:g}" for label in labels[:10]) + (", …" if len(labels) > 10 else "")
+
+
 class Method:
     """An estimator in scikit-learn's words: fit, predict, decision_function, get_params.
 
@@ -30,7 +34,7 @@ class Method:
     summary = ""
     options: dict = {}
     # the words that an option takes here, where they are fewer than in the table of options
-    words: dict[str, tuple[str, ...]] = {"lam": (), "solver": ("rfx",)}
+    words: dict[str, tuple[str, ...]] = {"lam": (), "solver": ("rfx",), "loss": ("squared", "squared_hinge", "logistic")}
 
     def __init__(self, **given):
         known = COMMON | self.options
@@ -47,6 +51,12 @@ class Method:
                 raise UsageError(f"{OPTIONS[option].flag} is {value!r}, which method {self.name} does not take; it takes {expected}")
         self.params = known | given
         self.info: dict = {}
+
+    def check_given(self, given: dict) -> None:
+        """Refuse with a UsageError options, of those that were given, that others leave without effect."""
+        for other in ("lam", "rounds"):
+            if "lam_path" in given and other in given:
+                raise UsageError(f"{OPTIONS[other].flag} is {given[other]}, which --lam-path leaves without effect; give one of the two")
 
     def get_params(self, deep=True) -> dict:
         """The options by name."""
@@ -65,6 +75,8 @@ class Method:
         if X.shape[0] == 0 or X.shape[0] != len(y):
             raise DataError(f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets")
         self.task = self.params["task"] or guess_task(y)
+        if self.task != "regression" and self.params["target_scaling"] != "none":
+            raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
         self.loss = self._choose_loss()
         vectors = self._vectors(X) + (width.PAIRS if self.params.get("gamma") in ("median", "tuned") else 0)
         width.check(X, self.params["scaling"], vectors, self._input_dtype().itemsize)
@@ -171,11 +183,16 @@ class Method:
         return self.classes[(decision > 0).astype(int)]
 
     def score(self, X, y) -> dict:
-        """metric and score: accuracy for classes, rmse in units of the scaled target for regression."""
+        """metric and score: accuracy for classes, rmse in units of the scaled target for regression.
+
+        Raises DataError where no label is one of the model's classes.
+        """
         decision = self.decision_function(X)
         if self.task == "regression":
             error = decision - self.target_scaler.transform(np.asarray(y, float))
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
+        if not np.isin(y, self.classes).any():
+            raise DataError(f"none of the labels ({_listed(np.unique(y))}) is among the model's classes ({_listed(self.classes)})")
         return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
 
     # ------------------------------------------------------------------ model file

@@ -22,7 +22,7 @@ class Kernel(ExpansionMethod):
         "kernel": "gaussian", "gamma": "paper", "lam": 1.0, "loss": None, "bias": None, "solver": "rfx", "tol": None,
         "max_iter": None, "dtype": "float64", "max_memory": None,
     }
-    words = {"lam": (), "solver": ("rfx", "libsvm")}
+    words = ExpansionMethod.words | {"solver": ("rfx", "libsvm"), "loss": ("squared", "squared_hinge", "hinge")}
 
     def _fit(self, X, Y):
         p = self.params

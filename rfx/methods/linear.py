@@ -5,7 +5,7 @@ import copy
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.features import FeatureMap, sample
+from rfx.features import MAPS, FeatureMap, check_variant, sample
 from rfx.methods import gamma, leverage
 from rfx.methods.base import Method
 from rfx.methods.options import Path
@@ -17,6 +17,12 @@ PREDICTION_BYTES = 4 * 2**20
 
 class LinearMethod(Method):
     """f(x) = coef' phi(x): self.map (D features) and self.coef (D, k), already scaled for unscaled phi."""
+
+    words = Method.words | {"kernel": tuple(MAPS)}
+
+    def check_given(self, given):
+        super().check_given(given)
+        check_variant(self.params["kernel"], self.params["n_features"], self.params["features"])
 
     def _sample(self, X, Y, lam) -> FeatureMap:
         """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and leverage."""

@@ -24,7 +24,7 @@ class Nystrom(ExpansionMethod):
         "kernel": "gaussian", "gamma": "paper", "landmarks": "uniform", "n_features": 1000, "lam": 1.0, "loss": None,
         "solver": "rfx", "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
-    words = {"lam": (), "solver": ("rfx", "cg", "liblinear")}
+    words = ExpansionMethod.words | {"solver": ("rfx", "cg", "liblinear")}
 
     def _fit(self, X, Y):
         p = self.params

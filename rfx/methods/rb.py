@@ -30,7 +30,7 @@ class RB(BinnedMethod):
         "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "grow": None, "lam": 0.01, "loss": None, "tol": None, "max_iter": None,
         "max_memory": None,
     }
-    words = {"lam": (), "kernel": ("laplacian",)}
+    words = BinnedMethod.words | {"kernel": ("laplacian",)}
 
     def _bytes(self, number):
         # while R grows there is a copy of the rows that are not held out, and one of the numbers so far

@@ -16,7 +16,7 @@ class RF(LinearMethod):
         "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": 1.0, "lam_path": None, "loss": None,
         "solver": "rfx", "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
-    words = {"lam": (), "solver": ("rfx", "cg", "liblinear")}
+    words = LinearMethod.words | {"solver": ("rfx", "cg", "liblinear")}
 
     def _fit(self, X, Y):
         lams = self._path_lams() if self.params["lam_path"] else [self.params["lam"]]

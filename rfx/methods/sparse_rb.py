@@ -22,7 +22,7 @@ class SparseRB(BinnedMethod):
         "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "lam": 1.0, "loss": None, "solver": "rfx", "tol": None,
         "max_iter": None, "max_memory": None,
     }
-    words = {"lam": (), "kernel": ("laplacian",), "solver": ("rfx", "prcd")}
+    words = BinnedMethod.words | {"kernel": ("laplacian",), "solver": ("rfx", "prcd")}
 
     def _bytes(self, number):
         # prcd keeps the rows of every bin, too

@@ -31,7 +31,7 @@ class SparseRF(LinearMethod):
         "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": "validation", "lam_path": None, "loss": None,
         "solver": "rfx", "rounds": 10, "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
     }
-    words = {"lam": ("validation", "match-rf"), "solver": ("rfx", "liblinear", "prcd")}
+    words = LinearMethod.words | {"lam": ("validation", "match-rf"), "solver": ("rfx", "liblinear", "prcd")}
 
     def _fit(self, X, Y):
         p = self.params

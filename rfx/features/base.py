@@ -80,7 +80,8 @@ class FeatureMap:
         largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
         if not largest * self._steepest < np.finfo(self.dtype).max:
             raise DataError(
-                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype}; scale the inputs, or choose a smaller --gamma"
+                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype}; scale the inputs, or choose a "
+                "smaller --gamma"
             )
 
     def _project(self, X, matrix, out):

@@ -46,6 +46,15 @@ def _part(function, start, stop):
         _here.inside = False
 
 
+def close() -> None:
+    """Let idle threads end; a later call makes new ones.
+
+    An interrupt while a thread is being started leaves it unknown to the interpreter's own clearing up at its end, which then
+    waits for it for ever; a pool that nobody holds any more ends all of its threads.
+    """
+    _pool.cache_clear()
+
+
 def matmul(A, B, out=None):
     """A @ B by all threads, the same to the last bit for any number of them: always the same parts of A's rows."""
     if out is None:

@@ -67,3 +67,22 @@ def test_ctrl_c_while_rfx_is_imported_shows_no_traceback(monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         __main__.main()
     assert stop.value.code == 130 and capsys.readouterr().err == "rfx: interrupted\n"
+
+
+INTERRUPTED_THREAD = """
+import sys, threading
+from rfx.cli import main
+start = threading.Thread.start
+def interrupted(self):
+    threading.Thread.start = start
+    start(self)
+    raise KeyboardInterrupt
+threading.Thread.start = interrupted
+main(sys.argv[1:])
+"""
+
+
+def test_an_interrupt_while_a_thread_is_started_ends_the_process(data):
+    words = ["featurize", str(data), "-n", "2000", "-o", str(data.parent / "z.txt"), "--threads", "2"]
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_THREAD, *words], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr.strip()) == (130, "rfx: interrupted")

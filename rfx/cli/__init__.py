@@ -81,6 +81,8 @@ def main(args=None):
     with interrupts.terminate_as_interrupt():
         code = _run(args)
         _drop_unwritten()
+        if "rfx.parallel" in sys.modules:
+            sys.modules["rfx.parallel"].close()
     sys.exit(code)
 
 

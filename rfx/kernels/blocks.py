@@ -6,17 +6,15 @@ scaling once, so that a solver that asks for many blocks of the same rows pays f
 
 import copy
 from contextlib import nullcontext
-from functools import lru_cache
 
 import numba
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from rfx.errors import DataError
 from rfx.kernels.parameters import squared_norms
 from rfx.kernels.table import Kernel, get_kernel, perceptron_constant
-from rfx.parallel import for_ranges, matmul
+from rfx.parallel import for_ranges, matmul, one_blas_thread
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
 _CHUNK = 1 << 17
@@ -209,13 +207,8 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                     target[:] = tile
 
     # One BLAS thread in each of ours: BLAS's own would wait for one another at every chunk.
-    with _blas().limit(limits=1, user_api="blas") if by_product else nullcontext():
+    with one_blas_thread() if by_product else nullcontext():
         for_ranges(part, -(-out.shape[0] // height), smallest=1 + 20000 // (out.shape[1] * height))
-
-
-@lru_cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _finish(tile: np.ndarray, kernel: Kernel, top: float) -> None:

@@ -164,9 +164,11 @@ class _Problem:
 
     def _too_coarse(self) -> bool:
         """Whether rounding to float32 could outweigh the shift that makes the squared hinge's dual bounded."""
+        if not self.squared:
+            return False
         name, X, params = self.given
         noise = 8 * np.finfo(np.float32).eps * np.sqrt(X.shape[0]) * kernels.diagonal(name, X, params).max()
-        return self.squared and not noise < self.shift
+        return not noise < self.shift
 
     def go_to_float64(self):
         """Let the kernel be in float64 from here on, and so the decision values of all rows that may have a share of the gap.

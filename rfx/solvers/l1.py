@@ -79,7 +79,7 @@ def solve_l1(
     `objective`, `gap`, `nnz`, `working`, `seconds`. `converged` is False when max_iter or the deadline came first.
 
     Raises UsageError when lam is not positive, when the loss is not one of the three, when shapes disagree, or when
-    labels are not -1 and +1.
+    labels are not -1 and +1; DataError when a feature or a target is not finite.
     """
     if loss.name not in LOSSES:
         raise UsageError(f"loss {loss.name!r} has no L1 solver; choose one of {', '.join(LOSSES)}")
@@ -253,7 +253,7 @@ class _Problem:
         """Whether the columns that can have a weight, or have one now, are few: they are then held, as the design from here on."""
         if self.screen is None or self.sphere[1] < NEAR * self.tol * self.objective:
             return False
-        limit = min(self.held_limit, self.remaining // 8)
+        limit = min(self.held_limit, self.remaining // FEW)
         columns = self.screen.remaining(*self.sphere, self.objective, limit)
         if columns is None:
             return False

@@ -1,4 +1,4 @@
-"""What the Newton methods for L2-regularised machines share: the step along a direction, and a dual gap."""
+"""What Newton methods need besides a direction: the step along it, without and with an l1 term, and a dual gap for L2."""
 
 import numpy as np
 

@@ -132,7 +132,9 @@ def main():
     print("| L1, squared hinge | seconds | CPU seconds | objective | relative gap | non-zeros |\n|---|---|---|---|---|---|")
     for name, title in [("l1", "rfx")] + [(f"l1 {eps}", f"LIBLINEAR -e {eps}") for eps in options.eps]:
         row = in_child(name)
-        print(f"| {title} | {row['seconds']:.1f} | {row['cpu']:.1f} | {row['objective']:.3f} | {row['gap']:.1e} | {row['nnz']} |", flush=True)
+        print(
+            f"| {title} | {row['seconds']:.1f} | {row['cpu']:.1f} | {row['objective']:.3f} | {row['gap']:.1e} | {row['nnz']} |", flush=True
+        )
         if name == "l1":
             ours_row = row
         elif row["gap"] <= options.tol:

@@ -100,17 +100,31 @@ def growth_child(kernel, n_rows):
     params = kernels.parameters(kernel, X, None if kernel == "perceptron" else "median")
     solve_kernel_svm(kernel, X[:300], y[:300], params, LAM)
     seconds, solution = timed(lambda: solve_kernel_svm(kernel, X, y, params, LAM, max_memory_mb=2000))
-    print(json.dumps({
-        "seconds": seconds[0], "processor": seconds[1], "memory": env.peak_rss_mb(), "objective": solution.objective, "gap": solution.gap,
-        "blocks": solution.n_iter, "columns": solution.trace[-1]["columns"], "support": int(np.count_nonzero(solution.coef)),
-        "converged": solution.converged,
-    }))
+    print(
+        json.dumps(
+            {
+                "seconds": seconds[0],
+                "processor": seconds[1],
+                "memory": env.peak_rss_mb(),
+                "objective": solution.objective,
+                "gap": solution.gap,
+                "blocks": solution.n_iter,
+                "columns": solution.trace[-1]["columns"],
+                "support": int(np.count_nonzero(solution.coef)),
+                "converged": solution.converged,
+            }
+        )
+    )
 
 
 def run_child(*words):
     # OpenMP's threads spin while they wait, which costs LIBSVM dearly wherever another process runs; asleep they cost
     # nobody.
-    environment = os.environ | {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": str(env.threads()), "OPENBLAS_NUM_THREADS": str(env.threads())}
+    environment = os.environ | {
+        "OMP_WAIT_POLICY": "passive",
+        "OMP_NUM_THREADS": str(env.threads()),
+        "OPENBLAS_NUM_THREADS": str(env.threads()),
+    }
     done = subprocess.run([sys.executable, __file__, "--child", *map(str, words)], env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, words))} ended with {done.returncode}")
@@ -128,7 +142,9 @@ def certificate(X, y, coef, intercept):
 
 def compare(names):
     print(f"{env.cpu_name()}, {env.threads()} threads\n")
-    print("| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx | processor seconds | times rfx | peak MB | of it before training |")
+    print(
+        "| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx | processor seconds | times rfx | peak MB | of it before training |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name in names:
         X, y = training_rows(name)
@@ -148,8 +164,12 @@ def compare(names):
 
 
 def growth():
-    print(f"{env.cpu_name()}, {env.threads()} threads; generated data of covtype's shape, squared hinge, no bias, lam = {LAM:g}, tolerance 1e-3\n")
-    print("| kernel | rows | objective | relative gap | converged | support vectors | blocks | columns | seconds | processor seconds | peak MB |")
+    print(
+        f"{env.cpu_name()}, {env.threads()} threads; generated data of covtype's shape, squared hinge, no bias, lam = {LAM:g}, tolerance 1e-3\n"
+    )
+    print(
+        "| kernel | rows | objective | relative gap | converged | support vectors | blocks | columns | seconds | processor seconds | peak MB |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for kernel in GROWTH_KERNELS:
         for n_rows in GROWTH_ROWS:

@@ -55,9 +55,7 @@ def ours(options):
     # compiled functions come from numba's cache on every run but the first
     solve_l2(blocks.subset(np.arange(64)), y[:64], 1.0, get_loss(options.loss))
     start, cpu = time.perf_counter(), time.process_time()
-    solution = solve_l2(
-        blocks, y, options.lam, get_loss(options.loss), tol=options.tol, max_memory_mb=options.max_memory
-    )
+    solution = solve_l2(blocks, y, options.lam, get_loss(options.loss), tol=options.tol, max_memory_mb=options.max_memory)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     steps = sum(entry["cg"] for entry in solution.trace)
     return solution.coef, {"seconds": seconds, "cpu": cpu, "note": f"{solution.n_iter} Newton steps, {steps} CG steps"}

@@ -26,11 +26,16 @@ def main():
     split = data.load("cod-rna", split="yen2014")
     X = Scaler.fit(split.X_train, "minmax11").transform(split.X_test[: given.rows])
     coef = np.random.default_rng(0).normal(size=(given.n_features, 1))
-    maps = {name: sample(name, X.shape[1], given.n_features, 0, **params)
-            for name, params in (("gaussian", {"gamma": 1.0}), ("perceptron", {"radius": 2.8}))}
+    maps = {
+        name: sample(name, X.shape[1], given.n_features, 0, **params)
+        for name, params in (("gaussian", {"gamma": 1.0}), ("perceptron", {"radius": 2.8}))
+    }
     peers = {
-        f"scikit-learn RBFSampler, {dtype.__name__}": (RBFSampler(gamma=1.0, n_components=given.n_features, random_state=0).fit(X.astype(dtype)),
-                                                       X.astype(dtype), coef.astype(dtype))
+        f"scikit-learn RBFSampler, {dtype.__name__}": (
+            RBFSampler(gamma=1.0, n_components=given.n_features, random_state=0).fit(X.astype(dtype)),
+            X.astype(dtype),
+            coef.astype(dtype),
+        )
         for dtype in (np.float64, np.float32)
     }
     runs = {f"rfx {name}": (lambda m=m: linear_decision(m, coef, X)) for name, m in maps.items()}

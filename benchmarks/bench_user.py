@@ -22,6 +22,7 @@ from rfx import data, methods
 
 def candidates():
     """(name, estimator, size of its file in bytes given the fitted estimator)."""
+
     def saved(method):
         with tempfile.TemporaryDirectory() as folder:
             return method.save(Path(folder) / "model.npz")
@@ -51,7 +52,10 @@ def main():
             trained = time.perf_counter()
             accuracy = np.mean(model.predict(X_test) == split.y_test)
             done = time.perf_counter()
-            print(f"| {name} | {label} | {accuracy:.4f} | {trained - start:.1f} | {done - trained:.2f} | {size(model) / 1024:.0f} |", flush=True)
+            print(
+                f"| {name} | {label} | {accuracy:.4f} | {trained - start:.1f} | {done - trained:.2f} | {size(model) / 1024:.0f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -138,6 +138,7 @@ def git_revision() -> str:
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return ""
+
     def git(*words):
         return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout.strip()
 

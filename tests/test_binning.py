@@ -207,8 +207,7 @@ def test_unseen_bins_have_weight_zero():
     np.testing.assert_allclose(grids.decision(X, bins, coef), expected, atol=1e-12)
     assert not grids.decision(X + 1e6, bins, coef).any()
     used = RNG.random(len(coef)) < 0.3
-    np.testing.assert_allclose(
-        grids.decision(X, bins.select(used), coef[used]), grids.decision(X, bins, coef * used[:, None]), atol=1e-12)
+    np.testing.assert_allclose(grids.decision(X, bins.select(used), coef[used]), grids.decision(X, bins, coef * used[:, None]), atol=1e-12)
 
 
 def _numbered(grids, rows):

@@ -120,8 +120,14 @@ def test_larger_blocks_come_closer_to_the_exact_machine():
     exact = methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none").fit(X[:300], VALUES[:300]).predict(X[300:])
     for partition in ("hyperplanes", "uniform"):
         errors = [
-            np.mean([np.linalg.norm(block(block_size=size, partition=partition, seed=seed).fit(X[:300], VALUES[:300]).predict(X[300:]) - exact)
-                     for seed in range(3)])
+            np.mean(
+                [
+                    np.linalg.norm(
+                        block(block_size=size, partition=partition, seed=seed).fit(X[:300], VALUES[:300]).predict(X[300:]) - exact
+                    )
+                    for seed in range(3)
+                ]
+            )
             for size in (5, 40, 150)
         ]
         assert errors[0] > errors[1] > errors[2]

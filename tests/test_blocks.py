@@ -66,9 +66,7 @@ def test_kept_rows_follow_a_changing_set(problem):
         np.testing.assert_allclose(f, Z.astype(np.float64) @ p, rtol=0, atol=1e-4)
         np.testing.assert_allclose(g, Z.T.astype(np.float64) @ (weights * f), rtol=0, atol=1e-3)
         exact = Z[index].astype(np.float64)
-        np.testing.assert_allclose(
-            product(part, p, weights[index]), exact.T @ (weights[index] * (exact @ p)), rtol=0, atol=1e-3
-        )
+        np.testing.assert_allclose(product(part, p, weights[index]), exact.T @ (weights[index] * (exact @ p)), rtol=0, atol=1e-3)
 
 
 def test_sparse_rows_give_the_same_blocks(problem):

@@ -53,9 +53,7 @@ def stub(tmp_path, monkeypatch):
         "os.write(int(sys.argv[3]), json.dumps(row).encode())\n"
     )
     real = runner.run
-    monkeypatch.setattr(
-        runner, "run", lambda *args, **more: real(*args, **more | {"command": [sys.executable, str(path)]})
-    )
+    monkeypatch.setattr(runner, "run", lambda *args, **more: real(*args, **more | {"command": [sys.executable, str(path)]}))
 
 
 def test_run_progress_goes_to_stderr_and_the_code_says_how_it_went(folder, stub):

@@ -102,8 +102,25 @@ def test_close_lambdas_get_a_file_and_a_name_each(files, capfd):
 
 
 def test_lam_path(files, capfd):
-    args = ["train", "--method", "sparse-rf", "--data", files / "train.txt", "--test", files / "test.txt", "--gamma", 2, "--n-features",
-            100, "--lam-path", "10:1:3", "--model", files / "m.npz", "--results", files / "r.csv"]
+    args = [
+        "train",
+        "--method",
+        "sparse-rf",
+        "--data",
+        files / "train.txt",
+        "--test",
+        files / "test.txt",
+        "--gamma",
+        2,
+        "--n-features",
+        100,
+        "--lam-path",
+        "10:1:3",
+        "--model",
+        files / "m.npz",
+        "--results",
+        files / "r.csv",
+    ]
     code, out, err = run(capfd, *args)
     assert (code, err) == (0, "") and len(out.splitlines()) == 4 and "nonzeros" in out
     rows = results.read(files / "r.csv")
@@ -189,20 +206,29 @@ def test_pipes(files):
     rfx = [sys.executable, "-m", "rfx"]
     text = (files / "train.txt").read_bytes()
     model = str(files / "p.npz")
-    done = subprocess.run([*rfx, "train", "--method", "rf", "--data", "-", "--n-features", "50", "--gamma", "2", "--model", model],
-                          input=text, capture_output=True, env=environment)
+    done = subprocess.run(
+        [*rfx, "train", "--method", "rf", "--data", "-", "--n-features", "50", "--gamma", "2", "--model", model],
+        input=text,
+        capture_output=True,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr
     done = subprocess.run([*rfx, "predict", model], input=text, capture_output=True, env=environment)
     assert done.returncode == 0 and len(done.stdout.split()) == 200
-    done = subprocess.run(f"{' '.join(rfx)} featurize - -n 2000 -o - < {files / 'train.txt'} | head -c 100", shell=True,
-                          capture_output=True, env=environment)
+    done = subprocess.run(
+        f"{' '.join(rfx)} featurize - -n 2000 -o - < {files / 'train.txt'} | head -c 100", shell=True, capture_output=True, env=environment
+    )
     assert len(done.stdout) == 100 and b"Traceback" not in done.stderr
 
 
 REFUSALS = [
     (["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"], 2, "method rf has no option --rounds; it has --task"),
     (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown; choose one of kernel"),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"], 2, "--gamma is '0'; it must be a number above 0 or one of paper"),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"],
+        2,
+        "--gamma is '0'; it must be a number above 0 or one of paper",
+    ),
     (["train", "--method", "rf", "--data", "nothing.txt"], 2, "nothing.txt"),
     (["train", "--method", "rf", "--data", "{}/bad.txt"], 1, "line 2"),
     (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/wide.txt"], 1, "9"),
@@ -227,7 +253,11 @@ REFUSALS = [
     (["featurize", "{}/train.txt", "--map", "perceptron", "--features", "pairs"], 2, "which is for the kernels gaussian, laplacian"),
     (["featurize", "{}/train.txt", "--map", "binning", "--features", "pairs"], 2, "not binning"),
     (["featurize", "{}/train.txt", "-n", "7", "--features", "pairs"], 2, "--n-features is 7, which leaves a cosine without its sine"),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--lam", "3", "--lam-path", "9:1:3"], 2, "--lam is 3.0, which --lam-path leaves"),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--lam", "3", "--lam-path", "9:1:3"],
+        2,
+        "--lam is 3.0, which --lam-path leaves",
+    ),
     (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/strange.txt"], 1, "none of the labels (7) is among the model's"),
     (["eval", "{}/m.npz", "--data", "{}/strange.txt"], 1, "none of the labels (7) is among the model's classes (-1, 1)"),
     (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1e300"], 1, "are not finite in float32"),
@@ -284,9 +314,28 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     svmlight.write(tmp_path / "noise.txt", rows, labels)
     more = ["--n-features", "2500", "--tol", "1e-12"] if method == "rf" else ["--tol", "1e-10"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "rfx", "train", "--method", method, "--data", str(tmp_path / "noise.txt"), "--solver", solver,
-         "--gamma", "2", "--lam", "1e-6", "--model", str(tmp_path / "m.npz"), *more],
-        stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        [
+            sys.executable,
+            "-m",
+            "rfx",
+            "train",
+            "--method",
+            method,
+            "--data",
+            str(tmp_path / "noise.txt"),
+            "--solver",
+            solver,
+            "--gamma",
+            "2",
+            "--lam",
+            "1e-6",
+            "--model",
+            str(tmp_path / "m.npz"),
+            *more,
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
     time.sleep(5)
     assert process.poll() is None, "it ended before it could be interrupted"

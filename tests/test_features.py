@@ -85,8 +85,13 @@ def test_blocks_threads_sparsity_and_file_form_change_nothing(name):
     finally:
         env.set_threads(None)
     again = FeatureMap.from_header(feature_map.header(), feature_map.arrays)
-    for other in (out, one, np.vstack([feature_map.transform(rows[:123]), feature_map.transform(rows[123:])]),
-                  feature_map.transform(sp.csr_matrix(rows)), again.transform(rows)):
+    for other in (
+        out,
+        one,
+        np.vstack([feature_map.transform(rows[:123]), feature_map.transform(rows[123:])]),
+        feature_map.transform(sp.csr_matrix(rows)),
+        again.transform(rows),
+    ):
         np.testing.assert_allclose(other, reference, atol=1e-9)
 
 

@@ -95,9 +95,7 @@ def entry(server, monkeypatch):
 def left_over(target):
     """What lies in the data folder apart from the file and the folder of locks."""
     folder = target.parent
-    return {path.name for path in folder.iterdir()} - {target.name, ".locks", ".parts"} | {
-        path.name for path in folder.glob(".parts/*")
-    }
+    return {path.name for path in folder.iterdir()} - {target.name, ".locks", ".parts"} | {path.name for path in folder.glob(".parts/*")}
 
 
 PACKED = {".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress, "": bytes}
@@ -369,9 +367,7 @@ def test_two_processes_fetch_once(server, entry, tmp_path):
     )
     lock = target.parent / ".locks" / "toy"
     lock.parent.mkdir(parents=True)
-    other = subprocess.Popen(
-        [sys.executable, "-c", hold, str(lock), str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    other = subprocess.Popen([sys.executable, "-c", hold, str(lock), str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert other.stdout.readline() == "held\n"
     found = []
     waiting = threading.Thread(target=lambda: found.append(fetch.fetch("toy")))

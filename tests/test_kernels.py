@@ -70,13 +70,14 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
         np.testing.assert_allclose(value, params[key], rtol=1e-12)
     expected = kernels.block(name, X, Y, params, dtype=dtype)
     tolerance = 1e-5 if dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(
-        kernels.block(name, sp.csr_matrix(X), sp.csr_matrix(Y), params, dtype=dtype), expected, atol=tolerance
-    )
+    np.testing.assert_allclose(kernels.block(name, sp.csr_matrix(X), sp.csr_matrix(Y), params, dtype=dtype), expected, atol=tolerance)
     prepared = kernels.prepare(name, X, params, dtype)
     np.testing.assert_allclose(kernels.block(name, prepared, Y, params), expected, atol=tolerance)
-    np.testing.assert_allclose(kernels.block(name, prepared.take([4, 9]), prepared.take(slice(3, 8)), params),
-                               kernels.block(name, X[[4, 9]], X[3:8], params, dtype=dtype), atol=tolerance)
+    np.testing.assert_allclose(
+        kernels.block(name, prepared.take([4, 9]), prepared.take(slice(3, 8)), params),
+        kernels.block(name, X[[4, 9]], X[3:8], params, dtype=dtype),
+        atol=tolerance,
+    )
     # Sparse rows too many to be made dense at once.
     monkeypatch.setattr(blocks, "_DENSE_BYTES", 64)
     sparse = kernels.prepare(name, sp.csr_matrix(np.vstack([X] * 3)), params, dtype)

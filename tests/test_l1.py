@@ -12,8 +12,8 @@ from rfx import env
 from rfx.errors import DataError, UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
-from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers import l1_products
+from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.blocks import ArrayBlocks, MapBlocks
 from rfx.solvers.l1 import lambda_max, path_l1, solve_l1
 from rfx.solvers.l1_design import as_design

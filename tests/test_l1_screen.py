@@ -63,7 +63,7 @@ def test_solver_with_screening_meets_the_optimality_conditions(loss, features, m
         return columns
 
     monkeypatch.setattr(GapSafeScreen, "remaining", watched)
-    Z, y = (make(500, 300, loss) if features is make else fourier(1000, 300, dtype=np.float64))
+    Z, y = make(500, 300, loss) if features is make else fourier(1000, 300, dtype=np.float64)
     lam = 0.3 * lambda_max(Z, y, loss)
     for blocks in (Z, np.asfortranarray(Z), sparse.csc_matrix(Z), Recomputed(Z)):
         excluded.clear()

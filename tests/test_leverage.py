@@ -63,7 +63,10 @@ def test_the_kernel_machine_of_the_pool_is_closer_than_by_plain_sampling(problem
 
     whole = smoother(pool)
     errors = [
-        [np.linalg.norm(smoother(part) - whole) for part in (leverage.draw(pool, X, 100, 0.1, seed), pool.select(np.arange(100) + 100 * seed))]
+        [
+            np.linalg.norm(smoother(part) - whole)
+            for part in (leverage.draw(pool, X, 100, 0.1, seed), pool.select(np.arange(100) + 100 * seed))
+        ]
         for seed in range(8)
     ]
     assert np.mean(errors, axis=0)[0] < 0.1 * np.mean(errors, axis=0)[1]

@@ -64,8 +64,11 @@ def test_same_seed_same_model(name):
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
 def test_liblinear_agrees_with_rfx(name, loss):
-    ours = fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64", rounds=1) if name == "sparse-rf" else fitted(
-        name, "binary", loss=loss, tol=1e-6, dtype="float64")
+    ours = (
+        fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64", rounds=1)
+        if name == "sparse-rf"
+        else fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64")
+    )
     more = {"rounds": 1} if name == "sparse-rf" else {}
     theirs = fitted(name, "binary", loss=loss, tol=1e-7, dtype="float64", solver="liblinear", **more)
     assert theirs.info["solver"] == "liblinear"
@@ -209,8 +212,20 @@ def test_refusals():
 def test_option_values_are_checked():
     assert OPTIONS["gamma"].convert("0.5") == 0.5 and OPTIONS["gamma"].convert("median") == "median"
     assert OPTIONS["n_features"].convert("1e3") == 1000
-    for name, value in [("gamma", 0), ("gamma", "nan"), ("n_features", 1.5), ("n_features", 0), ("kernel", "rbf"), ("bias", "maybe"),
-                        ("seed", -1), ("tol", "inf"), ("rounds", True), ("lam_path", "1:2:3"), ("lam_path", "10:1"), ("lam_path", "10:1:1")]:
+    for name, value in [
+        ("gamma", 0),
+        ("gamma", "nan"),
+        ("n_features", 1.5),
+        ("n_features", 0),
+        ("kernel", "rbf"),
+        ("bias", "maybe"),
+        ("seed", -1),
+        ("tol", "inf"),
+        ("rounds", True),
+        ("lam_path", "1:2:3"),
+        ("lam_path", "10:1"),
+        ("lam_path", "10:1:1"),
+    ]:
         with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} is .*; it must be"):
             OPTIONS[name].convert(value)
 
@@ -221,19 +236,25 @@ def test_every_option_of_a_method_is_in_the_table():
             assert default is None or OPTIONS[option].convert(default) == default
 
 
-@pytest.mark.parametrize(("name", "rows", "more", "message"), [
-    ("rf", X, {"gamma": 1e300}, "gaussian features of gamma 1e.300 are not finite in float32"),
-    ("sparse-rf", X, {"gamma": 1e300}, "are not finite in float32; choose a smaller --gamma"),
-    ("rf", X, {"gamma": 1e308, "kernel": "laplacian", "dtype": "float64"}, "laplacian features of gamma 1e.308 are not finite"),
-    ("kernel", X, {"gamma": 1e300}, "times --gamma are not finite in float32"),
-    ("rf", X * 1e37, {"scaling": "none", "gamma": 100.0}, "inputs as large as .* overflow the gaussian features in float32"),
-    ("sparse-rf", sp.csr_matrix(X * 1e37), {"scaling": "none", "gamma": 100.0}, "overflow the gaussian features"),
-    ("rf", X * 1e39, {"scaling": "none"}, "row 1, column 1 is .*e.39, which is not finite in float32"),
-    ("rf", sp.csr_matrix(X * 1e39), {"scaling": "none"}, "row 1, column 1 is .*, which is not finite in float32"),
-    ("kernel", np.where(X == X[7, 1], np.nan, X), {"scaling": "none"}, "row 8, column 2 is nan, which is not finite in float64"),
-    *[("rf", X * [1, 1, 3e307], {"scaling": kind}, "column 3 of the training rows can't be scaled") for kind in ("minmax01", "standard")],
-    ("block", X, {"lam": 1e-300}, "training block with --lam 1e-300 gave numbers that are not finite"),
-])
+@pytest.mark.parametrize(
+    ("name", "rows", "more", "message"),
+    [
+        ("rf", X, {"gamma": 1e300}, "gaussian features of gamma 1e.300 are not finite in float32"),
+        ("sparse-rf", X, {"gamma": 1e300}, "are not finite in float32; choose a smaller --gamma"),
+        ("rf", X, {"gamma": 1e308, "kernel": "laplacian", "dtype": "float64"}, "laplacian features of gamma 1e.308 are not finite"),
+        ("kernel", X, {"gamma": 1e300}, "times --gamma are not finite in float32"),
+        ("rf", X * 1e37, {"scaling": "none", "gamma": 100.0}, "inputs as large as .* overflow the gaussian features in float32"),
+        ("sparse-rf", sp.csr_matrix(X * 1e37), {"scaling": "none", "gamma": 100.0}, "overflow the gaussian features"),
+        ("rf", X * 1e39, {"scaling": "none"}, "row 1, column 1 is .*e.39, which is not finite in float32"),
+        ("rf", sp.csr_matrix(X * 1e39), {"scaling": "none"}, "row 1, column 1 is .*, which is not finite in float32"),
+        ("kernel", np.where(X == X[7, 1], np.nan, X), {"scaling": "none"}, "row 8, column 2 is nan, which is not finite in float64"),
+        *[
+            ("rf", X * [1, 1, 3e307], {"scaling": kind}, "column 3 of the training rows can't be scaled")
+            for kind in ("minmax01", "standard")
+        ],
+        ("block", X, {"lam": 1e-300}, "training block with --lam 1e-300 gave numbers that are not finite"),
+    ],
+)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_numbers_that_are_not_finite_are_refused(name, rows, more, message):
     with pytest.raises(DataError, match=message):
@@ -241,9 +262,14 @@ def test_numbers_that_are_not_finite_are_refused(name, rows, more, message):
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize(("name", "options"), [
-    ("kernel", {"loss": "squared", "lam": 1e300}), ("sparse-rf", {"lam": 1e-300, "max_iter": 50, "n_features": 50}), ("rf", {"lam": 1e300}),
-])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("kernel", {"loss": "squared", "lam": 1e300}),
+        ("sparse-rf", {"lam": 1e-300, "max_iter": 50, "n_features": 50}),
+        ("rf", {"lam": 1e300}),
+    ],
+)
 def test_overflow_on_the_way_is_not_said(name, options):
     assert np.isfinite(methods.create(name, **options).fit(X[:100], TARGETS["binary"][:100]).info["objective"])
 
@@ -262,19 +288,32 @@ def test_a_decision_that_is_not_finite_is_refused():
 def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
     rows = sp.csr_matrix((np.ones(2), [0, 2_000_000_000], [0, 1, 2]), shape=(2, 2_000_000_001))
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 10_000.0)
-    with pytest.raises(DataError, match="the 2 rows have 2,000,000,001 columns, for which some .* MiB would be needed, but 10,000 MiB are free"):
+    with pytest.raises(
+        DataError, match="the 2 rows have 2,000,000,001 columns, for which some .* MiB would be needed, but 10,000 MiB are free"
+    ):
         methods.create(name, scaling=scaling, **FAST[name]).fit(rows, np.array([1.0, 2.0]))
 
 
-@pytest.mark.parametrize(("name", "options", "message"), [
-    ("rf", {"kernel": "perceptron", "features": "pairs"}, "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, not perc"),
-    ("sparse-rf", {"features": "pairs", "n_features": 51}, "--n-features is 51, which leaves a cosine without its sine"),
-    ("sparse-rf", {"lam": 3.0, "lam_path": "10:1:3"}, "--lam is 3.0, which --lam-path leaves without effect"),
-    ("sparse-rf", {"rounds": 3, "lam_path": "10:1:3"}, "--rounds is 3, which --lam-path leaves without effect"),
-    *[(name, {"loss": "hinge"}, f"--loss is 'hinge', which method {name} does not take") for name in methods.METHODS if name != "kernel"],
-    ("kernel", {"loss": "logistic"}, "it takes squared or squared_hinge or hinge"),
-    *[(name, {"kernel": "linear"}, "--kernel is 'linear', which") for name in ("rf", "sparse-rf", "rb", "sparse-rb")],
-])
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "rf",
+            {"kernel": "perceptron", "features": "pairs"},
+            "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, not perc",
+        ),
+        ("sparse-rf", {"features": "pairs", "n_features": 51}, "--n-features is 51, which leaves a cosine without its sine"),
+        ("sparse-rf", {"lam": 3.0, "lam_path": "10:1:3"}, "--lam is 3.0, which --lam-path leaves without effect"),
+        ("sparse-rf", {"rounds": 3, "lam_path": "10:1:3"}, "--rounds is 3, which --lam-path leaves without effect"),
+        *[
+            (name, {"loss": "hinge"}, f"--loss is 'hinge', which method {name} does not take")
+            for name in methods.METHODS
+            if name != "kernel"
+        ],
+        ("kernel", {"loss": "logistic"}, "it takes squared or squared_hinge or hinge"),
+        *[(name, {"kernel": "linear"}, "--kernel is 'linear', which") for name in ("rf", "sparse-rf", "rb", "sparse-rb")],
+    ],
+)
 def test_options_without_effect_or_solver_are_refused(name, options, message):
     with pytest.raises(UsageError, match=message):
         methods.create(name, **options)

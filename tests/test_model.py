@@ -102,9 +102,14 @@ DAMAGES = {
     "nan": lambda values: np.full(values.shape, np.nan) if values.dtype.kind == "f" else values - values.max() - 9,
 }
 MODELS = {
-    "rf": {"gamma": 1.0, "n_features": 20}, "sparse-rf": {"kernel": "perceptron", "n_features": 20, "lam": 0.1},
-    "rb": {"n_grids": 8}, "nystrom": {"n_features": 10}, "block": {"block_size": 15}, "kernel": {"kernel": "stump"},
-    "rf stump": {"kernel": "stump", "n_features": 20}, "kernel sparse": {"scaling": "none"},
+    "rf": {"gamma": 1.0, "n_features": 20},
+    "sparse-rf": {"kernel": "perceptron", "n_features": 20, "lam": 0.1},
+    "rb": {"n_grids": 8},
+    "nystrom": {"n_features": 10},
+    "block": {"block_size": 15},
+    "kernel": {"kernel": "stump"},
+    "rf stump": {"kernel": "stump", "n_features": 20},
+    "kernel sparse": {"scaling": "none"},
 }
 
 
@@ -126,10 +131,21 @@ def test_every_damaged_array_is_refused(case, damage, tmp_path):
         assert damage == "short" or name.partition("_")[2] in str(refusal.value)
 
 
-@pytest.mark.parametrize("header", [
-    {"method": "boosting"}, {"method": ["rf"]}, {"task": "ranking"}, {"params": {"depth": 3}}, {"params": None}, {"loss": "huber"},
-    {"info": None}, {"info": {"n_inputs": 4}}, {"scaler": {"kind": "log"}}, {"map": {"name": "cubic", "n_inputs": 3, "params": {}}},
-])
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"method": "boosting"},
+        {"method": ["rf"]},
+        {"task": "ranking"},
+        {"params": {"depth": 3}},
+        {"params": None},
+        {"loss": "huber"},
+        {"info": None},
+        {"info": {"n_inputs": 4}},
+        {"scaler": {"kind": "log"}},
+        {"map": {"name": "cubic", "n_inputs": 3, "params": {}}},
+    ],
+)
 def test_a_damaged_header_is_refused(header, tmp_path):
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)

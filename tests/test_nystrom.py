@@ -63,7 +63,9 @@ def test_error_falls_with_the_number_of_landmarks(kernel, how):
 def test_random_pivots_and_centres_are_better_than_uniform_rows():
     # few rows far from the others: uniform sampling misses them
     rows = np.vstack([RNG.normal(0, 0.05, (380, 3)), RNG.normal(0, 1, (20, 3))])
-    errors = {how: np.mean([trace_error("gaussian", landmarks(how, 20, "gaussian", rows, seed), rows) for seed in range(10)]) for how in WAYS}
+    errors = {
+        how: np.mean([trace_error("gaussian", landmarks(how, 20, "gaussian", rows, seed), rows) for seed in range(10)]) for how in WAYS
+    }
     assert errors["rpcholesky"] < 0.5 * errors["uniform"] and errors["kmeans"] < errors["uniform"]
     plain = {how: np.mean([trace_error("laplacian", landmarks(how, 40, seed=seed)) for seed in range(10)]) for how in WAYS}
     assert plain["rpcholesky"] <= plain["uniform"]
@@ -171,7 +173,15 @@ def dense_reference(train, test, Y, chosen, lam, gamma):
 @pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-7), ("float32", 1e-3)])
 def test_predictions_are_those_of_the_dense_reference(how, dtype, atol):
     method = methods.create(
-        "nystrom", kernel="laplacian", gamma=2.0, landmarks=how, n_features=50, lam=0.1, scaling="none", dtype=dtype, tol=1e-12,
+        "nystrom",
+        kernel="laplacian",
+        gamma=2.0,
+        landmarks=how,
+        n_features=50,
+        lam=0.1,
+        scaling="none",
+        dtype=dtype,
+        tol=1e-12,
     ).fit(X[:300], VALUES[:300])
     chosen = choose_landmarks(how, "laplacian", X[:300].astype(dtype), {"gamma": 2.0}, 50, 0, 1000.0).astype(np.float64)
     expected = dense_reference(X[:300], X[300:], VALUES[:300], chosen, 0.1, 2.0)
@@ -257,7 +267,8 @@ def test_ridge_on_classes_is_one_regression_for_each():
         whole = methods.create(name, loss="squared", lam=0.01, kernel="laplacian", **SMALL[name]).fit(X[:300], y[:300])
         parts = [
             methods.create(name, task="regression", lam=0.01, kernel="laplacian", **SMALL[name])
-            .fit(X[:300], np.where(y[:300] == label, 1.0, -1.0)).decision_function(X[300:])
+            .fit(X[:300], np.where(y[:300] == label, 1.0, -1.0))
+            .decision_function(X[300:])
             for label in np.unique(y)
         ]
         np.testing.assert_allclose(whole.decision_function(X[300:]), np.stack(parts, axis=1), atol=1e-6)

@@ -268,7 +268,9 @@ def test_more_grids_than_memory_are_refused_before_they_are_made(monkeypatch):
     monkeypatch.setattr(BinningMap, "number", lambda self, X: pytest.fail("grids were made"))
     rows, y = np.zeros((100_000, 1)), np.resize([-1.0, 1.0], 100_000)
     # 4 bytes a bin number: 256 * 100,000 * 4 / 2^20 = 97.7 MiB
-    with pytest.raises(UsageError, match="--n-grids is 256; the bin numbers of 100,000 rows take 98 MiB, but --max-memory is 50 MiB; at most 131 "):
+    with pytest.raises(
+        UsageError, match="--n-grids is 256; the bin numbers of 100,000 rows take 98 MiB, but --max-memory is 50 MiB; at most 131 "
+    ):
         methods.create("rb", max_memory=50).fit(rows, y)
     with pytest.raises(UsageError, match="take 195 MiB, but --max-memory is 100 MiB; at most 131 grids fit"):
         methods.create("sparse-rb", max_memory=100, solver="prcd").fit(rows, y)

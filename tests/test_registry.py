@@ -33,8 +33,7 @@ def test_an_entry_is_complete(name):
         assert info.builtin or re.search("not comparable", info.note)
     if not info.builtin:
         assert all(entry.sources for entry in info.files) != bool(info.obtain), "a URL for every file, or how to get them"
-        unchecked = any(entry.sources and not (entry.sha256 or entry.sources[0].md5 or entry.sources[0].sha256)
-                        for entry in info.files)
+        unchecked = any(entry.sources and not (entry.sha256 or entry.sources[0].md5 or entry.sources[0].sha256) for entry in info.files)
         assert not unchecked or re.search("checksum", info.note or "") or any(entry.convert for entry in info.files)
 
 

@@ -59,7 +59,7 @@ def test_key_of_a_file_follows_its_content(tmp_path):
 def test_append_and_read_round_trip(tmp_path):
     path = tmp_path / "new" / "results.csv"
     results.append(path, row())
-    results.append(path, row(key="k2", score=None, converged=False, message="two\nlines, \"quoted\"", lam=10))
+    results.append(path, row(key="k2", score=None, converged=False, message='two\nlines, "quoted"', lam=10))
     first, second = results.read(path)
     assert (first["score"], first["n_train"], first["converged"]) == (0.0375, 6554, True)
     assert isinstance(first["n_train"], int) and first["params"] == {"gamma": 0.5} and first["message"] is None

@@ -61,5 +61,5 @@ def test_a_lambda_below_the_rounding_of_the_factor_is_told():
 def test_the_limit_of_steps():
     K, b = problem()
     factor, calls = cho_factor(K + np.eye(len(K))), []
-    x, = solve_shifted(lambda v: calls.append(v) or cho_solve(factor, v), b, 1.0, [100.0], max_steps=7)
+    (x,) = solve_shifted(lambda v: calls.append(v) or cho_solve(factor, v), b, 1.0, [100.0], max_steps=7)
     assert len(calls) == 8 and x.shape == b.shape

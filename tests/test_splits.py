@@ -56,9 +56,7 @@ def test_the_draw_is_the_same_on_every_machine():
     assert splits.draw(1000, 5, 0).tolist() == PINNED
 
 
-@pytest.mark.parametrize(
-    "n_train, n_test, sizes", [(None, None, (80, 20)), (60, None, (60, 40)), (None, 5, (95, 5)), (10, 20, (10, 20))]
-)
+@pytest.mark.parametrize("n_train, n_test, sizes", [(None, None, (80, 20)), (60, None, (60, 40)), (None, 5, (95, 5)), (10, 20, (10, 20))])
 def test_cut(n_train, n_test, sizes):
     train, test = splits.cut(100, n_train, n_test, 3)
     assert (len(train), len(test)) == sizes

@@ -32,9 +32,7 @@ def build(*rows, name="yen2014-table1", setting=None):
 
 def cell(table, field, dataset="cpu", kernel="gaussian", method="rf"):
     (found,) = (
-        cell
-        for cell in table.cells
-        if (cell["dataset"], cell["kernel"], cell["method"], cell["field"]) == (dataset, kernel, method, field)
+        cell for cell in table.cells if (cell["dataset"], cell["kernel"], cell["method"], cell["field"]) == (dataset, kernel, method, field)
     )
     return found
 
@@ -152,7 +150,9 @@ def test_rows_of_no_data_set_of_the_table_are_left_out():
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2", "summary"])
-@pytest.mark.parametrize("rows", [[], [row(), row(method="sparse-rf", converged=False), row(status="failed", message="50% of a_b | c", score=None)]])
+@pytest.mark.parametrize(
+    "rows", [[], [row(), row(method="sparse-rf", converged=False), row(status="failed", message="50% of a_b | c", score=None)]]
+)
 def test_every_format_renders_every_table(form, name, rows):
     text = render(build(*rows, name=name), form)
     assert text.endswith("\n") and not text.endswith("\n\n")
@@ -186,7 +186,11 @@ def test_markdown_and_latex_escape():
 
 
 def test_summary_lists_every_row():
-    rows = [row(), row(method="sparse-rf", converged=False, score=0.0321, lam=10.0), row("census", status="failed", message="no data", score=None)]
+    rows = [
+        row(),
+        row(method="sparse-rf", converged=False, score=0.0321, lam=10.0),
+        row("census", status="failed", message="no data", score=None),
+    ]
     table = build(*rows, name="summary")
     (section,) = table.sections
     assert len(section.lines) == 3 and section.columns[:5] == ["data set", "method", "kernel", "setting", "D"]

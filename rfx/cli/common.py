@@ -34,7 +34,13 @@ def given_options(values: dict) -> dict:
 
 def threads_option(command):
     return click.option(
-        "--threads", type=Count(), metavar="COUNT", default=None, callback=_set_threads, expose_value=False, is_eager=True,
+        "--threads",
+        type=Count(),
+        metavar="COUNT",
+        default=None,
+        callback=_set_threads,
+        expose_value=False,
+        is_eager=True,
         help="Threads for BLAS and rfx's loops; default: one per available core.",
     )(command)
 

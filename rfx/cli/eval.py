@@ -7,7 +7,9 @@ from rfx.cli.common import finish, json_option, print_row, threads_option
 
 @click.command("eval")
 @click.argument("model", type=click.Path(dir_okay=False))
-@click.option("--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name (its test part is used), a LIBSVM file, or -.")
+@click.option(
+    "--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name (its test part is used), a LIBSVM file, or -."
+)
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the row to this CSV file.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")

@@ -8,19 +8,41 @@ from rfx.methods.options import OPTIONS, SCALINGS
 
 @click.command("featurize")
 @click.argument("source", metavar="NAME|FILE", default="-")
-@click.option("--map", "name", default="gaussian", show_default=True, metavar="KERNEL",
-              help="gaussian (also: fourier), laplacian, laplacian-l2, perceptron, stump or binning (the Laplacian kernel).")
-@click.option("-n", "--n-features", type=int, default=1000, show_default=True, help="Number of features; binning: of grids, a feature for each bin.")
+@click.option(
+    "--map",
+    "name",
+    default="gaussian",
+    show_default=True,
+    metavar="KERNEL",
+    help="gaussian (also: fourier), laplacian, laplacian-l2, perceptron, stump or binning (the Laplacian kernel).",
+)
+@click.option(
+    "-n", "--n-features", type=int, default=1000, show_default=True, help="Number of features; binning: of grids, a feature for each bin."
+)
 @click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Where to write; - is standard output.")
 @click.option("--gamma", default="paper", show_default=True, metavar="VALUE", help="Bandwidth: a number, paper or median.")
-@click.option("--features", "variant", type=click.Choice(["offset", "pairs"]), default="offset", show_default=True,
-              help="sqrt2 cos(w.x + b), or cos and sin of the same w.")
+@click.option(
+    "--features",
+    "variant",
+    type=click.Choice(["offset", "pairs"]),
+    default="offset",
+    show_default=True,
+    help="sqrt2 cos(w.x + b), or cos and sin of the same w.",
+)
 @click.option("--scaling", type=click.Choice(SCALINGS), default="minmax01", show_default=True, help="Scaling of the inputs.")
-@click.option("--train", default=None, metavar="NAME|FILE",
-              help="Learn the scaling, the ranges and the bins on these rows; by default on those written, or a data set's training rows.")
+@click.option(
+    "--train",
+    default=None,
+    metavar="NAME|FILE",
+    help="Learn the scaling, the ranges and the bins on these rows; by default on those written, or a data set's training rows.",
+)
 @click.option("--unscaled", is_flag=True, help="Write phi itself, not phi / sqrt(n): the mean of products, not their sum, is the kernel.")
-@click.option("--model", type=click.Path(dir_okay=False), default=None,
-              help="Use the scaling and the features of this model instead (all options but -o are then the model's).")
+@click.option(
+    "--model",
+    type=click.Path(dir_okay=False),
+    default=None,
+    help="Use the scaling and the features of this model instead (all options but -o are then the model's).",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the features.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @threads_option

@@ -12,16 +12,23 @@ from rfx.methods.options import OPTIONS
 @click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")
 @click.argument("plan", required=False)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that the rows are added to.")
-@click.option("--jobs", type=Count(), metavar="COUNT", default=1, show_default=True,
-              help="Runs at a time; they share the cores, so times are only comparable with one.")
-@click.option("--only", multiple=True, metavar="NAME=VALUE[,VALUE]",
-              help="Only the runs with this dataset, method, kernel, label, … (repeatable).")
+@click.option(
+    "--jobs",
+    type=Count(),
+    metavar="COUNT",
+    default=1,
+    show_default=True,
+    help="Runs at a time; they share the cores, so times are only comparable with one.",
+)
+@click.option(
+    "--only", multiple=True, metavar="NAME=VALUE[,VALUE]", help="Only the runs with this dataset, method, kernel, label, … (repeatable)."
+)
 @click.option("--quick", is_flag=True, help="The plan's small form, for a first look.")
-@click.option("--timeout", metavar="SECONDS",
-              help="End a run that takes longer and give it a row that says so.")
+@click.option("--timeout", metavar="SECONDS", help="End a run that takes longer and give it a row that says so.")
 @click.option("--dry-run", is_flag=True, help="Print the runs that would be made, and stop.")
-@click.option("--retry-failed", is_flag=True,
-              help="Make failed and timed-out runs again. Interrupted ones, and those without data, always are.")
+@click.option(
+    "--retry-failed", is_flag=True, help="Make failed and timed-out runs again. Interrupted ones, and those without data, always are."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what became of the plan, rows included, as JSON.")
 @click.option("--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop.")
 def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, as_list):
@@ -48,14 +55,13 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
 
     if dry_run:
         return _dry_run(loaded, results, retry_failed, as_json)
-    summary = runner.run(
-        loaded, results, jobs, timeout, retry_failed, report=lambda text: click.echo(text, err=True)
-    )
+    summary = runner.run(loaded, results, jobs, timeout, retry_failed, report=lambda text: click.echo(text, err=True))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)
         click.echo()
-    counts = ", ".join(f"{summary.count(status)} {status}" for status in ("ok", "failed", "timeout", "interrupted")
-                       if summary.count(status))
+    counts = ", ".join(
+        f"{summary.count(status)} {status}" for status in ("ok", "failed", "timeout", "interrupted") if summary.count(status)
+    )
     tail = f", {summary.not_converged} of them did not converge" if summary.not_converged else ""
     click.echo(f"{summary.plan}: {counts}{tail}, in {results}", err=True)
     if loaded.table:

@@ -6,8 +6,14 @@ import click
 @click.command("table", short_help="Print a paper's table, ours beside theirs, from a results file.")
 @click.argument("name", required=False)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run or rfx eval wrote.")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "latex", "csv", "json"]), default="text",
-              show_default=True, help="csv and json hold one number a line, for programs.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "latex", "csv", "json"]),
+    default="text",
+    show_default=True,
+    help="csv and json hold one number a line, for programs.",
+)
 @click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
 @click.option("--list", "as_list", is_flag=True, help="List the tables there are, and stop.")
 def command(name, results, form, setting, as_list):

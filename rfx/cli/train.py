@@ -8,7 +8,9 @@ from rfx.cli.common import finish, given_options, json_option, method_options, p
 @click.command("train")
 @click.option("--method", required=True, metavar="NAME", help="What to train; `rfx methods` lists them with their options.")
 @click.option("--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name, a LIBSVM file, or - for standard input.")
-@click.option("--test", default=None, metavar="NAME|FILE", help="Score on these rows; by default on the data set's test part, if it has one.")
+@click.option(
+    "--test", default=None, metavar="NAME|FILE", help="Score on these rows; by default on the data set's test part, if it has one."
+)
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
@@ -38,7 +40,12 @@ def command(method, dataset, test, split, model, results, zero_based, as_json, *
         results_file.check(results)
     seed = given.pop("seed", 0)
     spec = {
-        "dataset": dataset, "split": split, "test": test, "method": method, "options": given, "seed": seed,
+        "dataset": dataset,
+        "split": split,
+        "test": test,
+        "method": method,
+        "options": given,
+        "seed": seed,
         "zero_based": zero_based,
     }
     target = None if model is None else Path(model)

@@ -136,8 +136,7 @@ def _source(info, entry, source, work, offline, progress):
         return found
     if offline:
         raise DataError(
-            f"{info.name}: {place(entry)} is not there, and offline nothing is fetched from {source.url}; "
-            f"`rfx fetch {info.name}` gets it"
+            f"{info.name}: {place(entry)} is not there, and offline nothing is fetched from {source.url}; `rfx fetch {info.name}` gets it"
         )
     path = work / f"source-{len(list(work.iterdir()))}"
     try:
@@ -257,6 +256,5 @@ def _check(path, origin, kind, expected, of="the file"):
         found = hashlib.file_digest(handle, kind).hexdigest()
     if found != expected:
         raise DataError(
-            f"{origin}: {of} has {kind} {found}, but datasets.toml says {expected}; nothing was kept. "
-            "Try again, or from another RFX_MIRROR"
+            f"{origin}: {of} has {kind} {found}, but datasets.toml says {expected}; nothing was kept. Try again, or from another RFX_MIRROR"
         )

@@ -62,8 +62,14 @@ def _sweep(rows, name, setting, title, axis_label, panels):
             if "test" in panel.names:
                 _mark_best(axes, curve)
                 if exact.get(curve.dataset):
-                    axes.axhline(exact[curve.dataset]["test"], color="black", linewidth=0.9, linestyle=":",
-                                 label="test, authors' exact kernel", gid=_gid(name, curve.dataset, "exact", "authors"))
+                    axes.axhline(
+                        exact[curve.dataset]["test"],
+                        color="black",
+                        linewidth=0.9,
+                        linestyle=":",
+                        label="test, authors' exact kernel",
+                        gid=_gid(name, curve.dataset, "exact", "authors"),
+                    )
             _scale(axes, "log" if name == "fig3" else "R", panel.log)
             if name == "fig3" and "bins" in panel.names:
                 right = axes.secondary_yaxis("right", functions=(lambda bins: bins / 128, lambda kappa: kappa * 128))
@@ -105,8 +111,14 @@ def figure5(rows, setting=None):
             _log_values(axes)
             axes.set_xlabel(f"test {wu2016.metric(dataset)}, better to the right")
             if wanted is not None:
-                axes.axvline(wanted, color="0.5", linewidth=0.8, linestyle=":", label="the authors' rb at R = 128",
-                             gid=_gid("fig5", dataset, "target"))
+                axes.axvline(
+                    wanted,
+                    color="0.5",
+                    linewidth=0.8,
+                    linestyle=":",
+                    label="the authors' rb at R = 128",
+                    gid=_gid("fig5", dataset, "target"),
+                )
             if dataset in wu2016.REGRESSION:
                 axes.invert_xaxis()
         for axes, log in zip(line[:2], (False, True)):
@@ -142,8 +154,9 @@ def figure6(rows, setting=None):
             places, values = curve.series("ours", "speedup")
             spread = [[value - curve.ours[place]["low"] for place, value in zip(places, values)],
                       [curve.ours[place]["high"] - value for place, value in zip(places, values)]]  # fmt: skip
-            bars = axes.errorbar(places, values, yerr=spread, color=_COLOURS[curve.method], marker=_MARKS[curve.method], capsize=3,
-                                 label=names[curve.method])
+            bars = axes.errorbar(
+                places, values, yerr=spread, color=_COLOURS[curve.method], marker=_MARKS[curve.method], capsize=3, label=names[curve.method]
+            )
             bars.lines[0].set_gid(_gid("fig6", dataset, curve.method, "ours"))
         axes.set_xticks(threads, [f"{place:g}" for place in threads])
         axes.set_xlabel("threads")
@@ -154,8 +167,13 @@ def figure6(rows, setting=None):
     for axes in cells[len(drawn) :]:
         axes.remove()
     used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
-    _finish(figure, "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only", None, used,
-            ["Marks: medians over the seeds, bars: their range. Seconds of the passes to the same relative duality gap."])
+    _finish(
+        figure,
+        "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only",
+        None,
+        used,
+        ["Marks: medians over the seeds, bars: their range. Seconds of the passes to the same relative duality gap."],
+    )
     return figure
 
 
@@ -206,8 +224,11 @@ def _look(look, whose) -> dict:
 
 def _cross_out(axes, curve, quantity, look, last):
     """A cross over every point of ours whose solver did not converge."""
-    places = [place for place, point in curve.ours.items() if point["converged"] is False and point.get(quantity) is not None
-              and (last is None or place <= last)]
+    places = [
+        place
+        for place, point in curve.ours.items()
+        if point["converged"] is False and point.get(quantity) is not None and (last is None or place <= last)
+    ]
     if places and quantity in ("test", "train"):
         axes.plot(places, [curve.ours[place][quantity] for place in places], linestyle="", marker=_UNSOLVED, markersize=4.5, color="0.25",
                   label="ours, not converged", zorder=3)  # fmt: skip

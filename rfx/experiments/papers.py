@@ -21,9 +21,7 @@ def printed(paper: str, table: str) -> dict[tuple[str, str, str, str], Printed]:
     `paper` is a file of `papers/`, such as "yen2014"; cells that the paper leaves empty are missing.
     """
     return {
-        (row["dataset"], row["kernel"], row["method"], row["field"]): Printed(row["value"])
-        for row in _read(paper)
-        if row["table"] == table
+        (row["dataset"], row["kernel"], row["method"], row["field"]): Printed(row["value"]) for row in _read(paper) if row["table"] == table
     }
 
 

@@ -70,9 +70,7 @@ class Plan:
                 names = sorted({name for run in self.runs for name in _names(run)})
                 raise UsageError(f"--only {name}=…: no run of plan {self.name} has it (they have {', '.join(names)})")
             if not any(matches(run, {name: values}) for run in self.runs):
-                raise UsageError(
-                    f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there are: {', '.join(there)})"
-                )
+                raise UsageError(f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there are: {', '.join(there)})")
             runs = [run for run in runs if matches(run, {name: values})]
         if not runs:
             raise UsageError(f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them")
@@ -247,9 +245,7 @@ class _Reader:
             for name, value in [*fields.items(), *options.items()]:
                 if isinstance(value, list):
                     self.fail(f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid")
-            runs = [
-                run | fields | {"options": run["options"] | options} if matches(run, when) else run for run in runs
-            ]
+            runs = [run | fields | {"options": run["options"] | options} if matches(run, when) else run for run in runs]
         for number, table in enumerate(self.tables(content, "skip"), start=1):
             where = f"[[{prefix}skip]] {number}"
             self.check_names(table, ("when",), where)
@@ -261,7 +257,7 @@ class _Reader:
 
     def condition(self, when, where, runs) -> dict:
         if not isinstance(when, dict):
-            self.fail(f"{where}: when must be a table such as {{dataset = \"cpu\"}}")
+            self.fail(f'{where}: when must be a table such as {{dataset = "cpu"}}')
         known = sorted({name for run in runs for name in _names(run)})
         self.check_names(when, known, f"{where} when")
         return when

@@ -8,7 +8,7 @@ import io
 import json
 import os
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,12 +24,8 @@ COLUMNS = (
 )  # fmt: skip
 STATUSES = ("ok", "failed", "timeout", "interrupted")
 
-_INTEGERS = frozenset(
-    "n_train n_test n_inputs n_features seed model_size model_bytes n_iter threads".split()
-)
-_FLOATS = frozenset(
-    "lam score seconds_features seconds_fit seconds_predict peak_rss_mb objective gap".split()
-)
+_INTEGERS = frozenset("n_train n_test n_inputs n_features seed model_size model_bytes n_iter threads".split())
+_FLOATS = frozenset("lam score seconds_features seconds_fit seconds_predict peak_rss_mb objective gap".split())
 # What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take.
 _NOT_IN_KEY = frozenset(("threads", "model", "timeout"))
 
@@ -108,7 +104,7 @@ def append(path, row: dict) -> None:
     unknown = set(row) - set(COLUMNS)
     if unknown:
         raise ValueError(f"no such column: {', '.join(sorted(unknown))}")
-    row = row | {"created": datetime.now(timezone.utc).isoformat(timespec="seconds")}
+    row = row | {"created": datetime.now(UTC).isoformat(timespec="seconds")}
     line = _csv_line(_text(row.get(name)) for name in COLUMNS)
     path = Path(path)
     with _errors(path):

@@ -25,9 +25,15 @@ def train(spec: dict):
     method = methods.create(spec["method"], seed=spec.get("seed"), **options)
     method.fit(split.X_train, split.y_train)
     method.info |= {
-        "dataset": split.name, "split": split.split, "seed": method.params["seed"], "threads": env.threads(),
-        "dtype": str(method.params.get("dtype", "float64")), "peak_rss_mb": env.peak_rss_mb(), "label": spec.get("label"),
-        "key": results.key(spec), "n_classes": 0 if method.classes is None else len(method.classes),
+        "dataset": split.name,
+        "split": split.split,
+        "seed": method.params["seed"],
+        "threads": env.threads(),
+        "dtype": str(method.params.get("dtype", "float64")),
+        "peak_rss_mb": env.peak_rss_mb(),
+        "label": spec.get("label"),
+        "key": results.key(spec),
+        "n_classes": 0 if method.classes is None else len(method.classes),
     }
     if method.params.get("solver") == "prcd":
         # its passes over all outputs, without certificates and all else that is in seconds_fit, for speed-ups over threads
@@ -39,7 +45,10 @@ def train(spec: dict):
 def load(spec: dict):
     """The data of a spec."""
     return data.load(
-        spec["dataset"], split=spec.get("split"), test=spec.get("test"), zero_based=bool(spec.get("zero_based")),
+        spec["dataset"],
+        split=spec.get("split"),
+        test=spec.get("test"),
+        zero_based=bool(spec.get("zero_based")),
         seed=spec.get("seed") or 0,
     )
 
@@ -106,6 +115,9 @@ def row(method, model_bytes: int, evaluation: dict) -> dict:
     params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
     columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}
     return columns | {
-        "status": "ok", "model_bytes": model_bytes, "params": params, "peak_rss_mb": max(env.peak_rss_mb(), info["peak_rss_mb"]),
+        "status": "ok",
+        "model_bytes": model_bytes,
+        "params": params,
+        "peak_rss_mb": max(env.peak_rss_mb(), info["peak_rss_mb"]),
         **env.describe(),
     }

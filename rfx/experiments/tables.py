@@ -190,8 +190,11 @@ def _pair(cell, item) -> str:
 
 
 def _size_title(data, picked, book) -> str:
-    sizes = [f"N {row['n_train']:,}, test {row['n_test']:,}, d {row['n_inputs']:,}" for row in picked.values()
-             if None not in (row["n_train"], row["n_test"], row["n_inputs"])]
+    sizes = [
+        f"N {row['n_train']:,}, test {row['n_test']:,}, d {row['n_inputs']:,}"
+        for row in picked.values()
+        if None not in (row["n_train"], row["n_test"], row["n_inputs"])
+    ]
     paper = [book.get((data.name, "", "", name)) for name in ("n_train", "n_test", "n_inputs")]
     paper = "" if None in paper else "N {:,.0f}, test {:,.0f}, d {:,.0f}".format(*paper)
     ours = ", ".join(dict.fromkeys(sizes))
@@ -221,8 +224,9 @@ def failures(rows) -> list[str]:
 def machines(rows) -> list[str]:
     lines = {}
     for row in rows:
-        versions = ", ".join(f"{name} {row[name]}" for name in ("rfx", "python", "numpy", "scipy", "numba",
-                                                                "liblinear", "libsvm", "blas") if row[name])
+        versions = ", ".join(
+            f"{name} {row[name]}" for name in ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas") if row[name]
+        )
         lines[f"Machine: {row['cpu'] or 'unknown'}, {row['threads'] or 'all'} threads; {versions}"] = True
     return list(lines)
 

@@ -29,8 +29,11 @@ def summary(rows, setting=None) -> Table:
         if labelled:
             line.insert(3, row["params"].get("label") or DASH)
         lines.append(line)
-        cells.append({"status": row["status"]} | {name: row[name] for name, _ in _COLUMNS.values()}
-                     | {"converged": row["converged"], "label": row["params"].get("label")})
+        cells.append(
+            {"status": row["status"]}
+            | {name: row[name] for name, _ in _COLUMNS.values()}
+            | {"converged": row["converged"], "label": row["params"].get("label")}
+        )
         if row["status"] != "ok":
             notes.append(f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}")
     if any(row["converged"] is False for row in rows):

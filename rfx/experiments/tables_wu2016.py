@@ -38,17 +38,25 @@ def table1(rows, setting=None) -> Table:
         for field, heading in _PROPERTIES.items():
             ours, paper = row and _property(row, field), book.get((name, "", "", field))
             line.append(f"{DASH if ours is None else count(ours)} / {paper.text if paper is not None else DASH}")
-            cells.append({"table": "wu2016-table1", "dataset": name, "stands_for": stands_for or None, "field": field,
-                          "ours": ours, "paper": paper})
+            cells.append(
+                {"table": "wu2016-table1", "dataset": name, "stands_for": stands_for or None, "field": field, "ours": ours, "paper": paper}
+            )
             if None not in (ours, paper) and ours != paper:
                 notes.append(f"Mismatch: {name}: {heading} is {count(ours)} in the data, {paper.text} in the paper.")
         lines.append([wu2016.heading(name), *line, _files(name)])
         notes += _drawn(name) if row else []
     section = Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)
-    notes += ["A regression set has one class, as in the paper.",
-              "acoustic: the paper's 78,823 training rows are the file's; the authors' programs report 38 fewer, 78,785."]
-    return Table("wu2016-table1", "Wu et al. 2016, Table 1: properties of the data sets", [section],
-                 notes + failures(wu2016.of_figure(rows, "table1")) + machines(counted.values()), cells)
+    notes += [
+        "A regression set has one class, as in the paper.",
+        "acoustic: the paper's 78,823 training rows are the file's; the authors' programs report 38 fewer, 78,785.",
+    ]
+    return Table(
+        "wu2016-table1",
+        "Wu et al. 2016, Table 1: properties of the data sets",
+        [section],
+        notes + failures(wu2016.of_figure(rows, "table1")) + machines(counted.values()),
+        cells,
+    )
 
 
 def _property(row, field):
@@ -87,8 +95,13 @@ def _sweep_table(figure, title, axis, axis_heading, write_axis):
                     for name in _SWEPT
                 ]  # fmt: skip
             gammas = "" if axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
-            sections.append(Section(f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})",
-                                    [axis_heading, *(heading for heading, _ in _SWEPT.values())], lines))
+            sections.append(
+                Section(
+                    f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})",
+                    [axis_heading, *(heading for heading, _ in _SWEPT.values())],
+                    lines,
+                )
+            )
         return _table(figure, title, setting, sections, rows, cells)
 
     return build
@@ -151,8 +164,18 @@ def _reached(dataset, own, wanted, setting):
         for method, both in found.items():
             values = {whose: None if at is None else at[0] or None if name == "R" else at[1].get(name) for whose, at in both.items()}
             line.append(" / ".join(DASH if value is None else write(value) for value in values.values()))
-            cells.append({"table": "wu2016-fig5", "setting": setting, "dataset": dataset, "method": method, "n_features": None,
-                          "field": f"{name} to reach {wanted:g}", "ours": values["ours"], "paper": values["authors"]})
+            cells.append(
+                {
+                    "table": "wu2016-fig5",
+                    "setting": setting,
+                    "dataset": dataset,
+                    "method": method,
+                    "n_features": None,
+                    "field": f"{name} to reach {wanted:g}",
+                    "ours": values["ours"],
+                    "paper": values["authors"],
+                }
+            )
         lines.append([heading, *line])
     title = f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R = 128"
     return Section(title, ["", *wu2016.METHODS.values()], lines), cells

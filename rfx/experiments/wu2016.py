@@ -149,8 +149,11 @@ def target(authors: Curve) -> float | None:
 
 def reach(curve: Curve, whose: str, wanted: float) -> tuple[float, dict] | None:
     """The quickest point (place, quantities) of a curve that is at least as good as `wanted`."""
-    points = [(place, point) for place, point in getattr(curve, whose).items()
-              if point["test"] is not None and better(curve.dataset, point["test"], wanted)]
+    points = [
+        (place, point)
+        for place, point in getattr(curve, whose).items()
+        if point["test"] is not None and better(curve.dataset, point["test"], wanted)
+    ]
     return min(points, key=lambda item: (item[1]["seconds"], item[0]), default=None)
 
 

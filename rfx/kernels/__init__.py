@@ -5,5 +5,14 @@ from rfx.kernels.parameters import parameters
 from rfx.kernels.table import KERNELS, Kernel, get_kernel, perceptron_constant
 
 __all__ = [
-    "KERNELS", "Kernel", "Prepared", "block", "decision", "diagonal", "get_kernel", "parameters", "perceptron_constant", "prepare",
+    "KERNELS",
+    "Kernel",
+    "Prepared",
+    "block",
+    "decision",
+    "diagonal",
+    "get_kernel",
+    "parameters",
+    "perceptron_constant",
+    "prepare",
 ]

@@ -44,8 +44,7 @@ def _gamma(kernel: Kernel, X, gamma, seed: int) -> float:
         value = np.nan
     if not (np.isfinite(value) and value > 0):
         raise UsageError(
-            f"gamma is {gamma!r}, but kernel {kernel.name!r} takes a number in (0, inf), "
-            f"'paper' ({kernel.paper_gamma:g}) or 'median'"
+            f"gamma is {gamma!r}, but kernel {kernel.name!r} takes a number in (0, inf), 'paper' ({kernel.paper_gamma:g}) or 'median'"
         )
     return value
 

@@ -73,7 +73,9 @@ class Method:
         start = time.perf_counter()
         y = np.asarray(y, dtype=np.float64)
         if X.shape[0] == 0 or X.shape[0] != len(y):
-            raise DataError(f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets")
+            raise DataError(
+                f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets"
+            )
         self.task = self.params["task"] or guess_task(y)
         if self.task != "regression" and self.params["target_scaling"] != "none":
             raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
@@ -90,10 +92,18 @@ class Method:
         for point, own in self._outcomes(solution):
             point._check_outcome(own)
         self.info = {
-            "task": self.task, "n_train": X.shape[0], "n_inputs": X.shape[1], "method": self.name,
-            "kernel": self.params.get("kernel"), "solver": self.params.get("solver"), "loss": self.loss.name,
-            "objective": solution.objective, "gap": solution.gap, "n_iter": solution.n_iter,
-            "converged": bool(solution.converged), "seconds_features": self._seconds_features,
+            "task": self.task,
+            "n_train": X.shape[0],
+            "n_inputs": X.shape[1],
+            "method": self.name,
+            "kernel": self.params.get("kernel"),
+            "solver": self.params.get("solver"),
+            "loss": self.loss.name,
+            "objective": solution.objective,
+            "gap": solution.gap,
+            "n_iter": solution.n_iter,
+            "converged": bool(solution.converged),
+            "seconds_features": self._seconds_features,
             "seconds_fit": time.perf_counter() - start - self._seconds_features,
         } | self._describe()
         self.trace = solution.trace
@@ -201,7 +211,11 @@ class Method:
         """Write the model file (see rfx.model); returns its size in bytes."""
         header, arrays = self._state()
         header |= {
-            "method": self.name, "params": self.params, "task": self.task, "loss": self.loss.name, "info": self.info,
+            "method": self.name,
+            "params": self.params,
+            "task": self.task,
+            "loss": self.loss.name,
+            "info": self.info,
             "target_scaler": None if self.target_scaler is None else self.target_scaler.to_dict(),
             "scaling": self.params["scaling"],
         }

@@ -64,7 +64,9 @@ class BinnedMethod(Method):
         # Wu et al. 2016: kappa is D / R, and by eq. 10 at least the mean over grids of N over the rows in the fullest bin
         fullest = np.maximum.reduceat(Z.squares(), Z.starts[:-1]) / Z.scale**2
         self.measured = {
-            "n_grids": Z.n_grids, "n_features": Z.shape[1], "kappa": Z.shape[1] / Z.n_grids,
+            "n_grids": Z.n_grids,
+            "n_features": Z.shape[1],
+            "kappa": Z.shape[1] / Z.n_grids,
             "kappa_bound": float(np.mean(Z.shape[0] / fullest)),
         }
         coef = coef * Z.scale
@@ -78,7 +80,9 @@ class BinnedMethod(Method):
 
     def _describe(self):
         return {
-            "lam": self.lam, "model_size": len(self.coef), "kernel_params": {"gamma": self.grids.gamma, "sigma": 1 / self.grids.gamma}
+            "lam": self.lam,
+            "model_size": len(self.coef),
+            "kernel_params": {"gamma": self.grids.gamma, "sigma": 1 / self.grids.gamma},
         } | self.measured
 
     def _limits(self) -> dict:
@@ -89,7 +93,11 @@ class BinnedMethod(Method):
     def _state(self):
         header = {"grids": {"kernel": self.grids.kernel, "gamma": self.grids.gamma}}
         return header, {
-            "widths": self.grids.widths, "offsets": self.grids.offsets, "keys": self.bins.keys, "starts": self.bins.starts, "coef": self.coef,
+            "widths": self.grids.widths,
+            "offsets": self.grids.offsets,
+            "keys": self.bins.keys,
+            "starts": self.bins.starts,
+            "coef": self.coef,
         }
 
     def _restore(self, header, arrays):

@@ -32,8 +32,16 @@ class Block(ExpansionMethod):
     name = "block"
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
     options = {
-        "kernel": "gaussian", "gamma": "paper", "partition": "hyperplanes", "block_size": 1000, "lam": 1.0, "loss": None,
-        "tol": None, "max_iter": None, "dtype": "float64", "max_memory": None,
+        "kernel": "gaussian",
+        "gamma": "paper",
+        "partition": "hyperplanes",
+        "block_size": 1000,
+        "lam": 1.0,
+        "loss": None,
+        "tol": None,
+        "max_iter": None,
+        "dtype": "float64",
+        "max_memory": None,
     }
 
     def _fit(self, X, Y):
@@ -53,8 +61,11 @@ class Block(ExpansionMethod):
         self.intercept = np.zeros(Y.shape[1])
         self._keep_nonzero(X[np.concatenate(blocks)], coef)
         return Solution(
-            self.coef, float(sum(s.objective for s in solutions)), float(sum(s.gap for s in solutions)),
-            int(sum(s.n_iter for s in solutions)), all(s.converged for s in solutions),
+            self.coef,
+            float(sum(s.objective for s in solutions)),
+            float(sum(s.gap for s in solutions)),
+            int(sum(s.n_iter for s in solutions)),
+            all(s.converged for s in solutions),
         )
 
     def _check_memory(self, n_rows):

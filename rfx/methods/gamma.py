@@ -38,5 +38,3 @@ def _error(kernel, gamma, X, Y, train, test, lam, seed) -> float:
     scale = 1 / np.sqrt(FEATURES)
     weights = solve_ridge(feature_blocks(feature_map, X[train], scale), Y[train], lam, tol=1e-4).coef
     return float(np.mean((feature_map.transform(X[test]) @ (scale * weights) - Y[test]) ** 2))
-
-

@@ -19,8 +19,16 @@ class Kernel(ExpansionMethod):
     name = "kernel"
     summary = "the exact kernel machine: ridge regression or a support vector machine"
     options = {
-        "kernel": "gaussian", "gamma": "paper", "lam": 1.0, "loss": None, "bias": None, "solver": "rfx", "tol": None,
-        "max_iter": None, "dtype": "float64", "max_memory": None,
+        "kernel": "gaussian",
+        "gamma": "paper",
+        "lam": 1.0,
+        "loss": None,
+        "bias": None,
+        "solver": "rfx",
+        "tol": None,
+        "max_iter": None,
+        "dtype": "float64",
+        "max_memory": None,
     }
     words = ExpansionMethod.words | {"solver": ("rfx", "libsvm"), "loss": ("squared", "squared_hinge", "hinge")}
 
@@ -43,7 +51,12 @@ class Kernel(ExpansionMethod):
         if p["solver"] != "rfx":
             raise UsageError(f"--solver is {p['solver']}, which has no ridge regression here; choose rfx")
         return solve_kernel_ridge(
-            p["kernel"], X, self.kernel_params, Y, self.lam, deadline=self.deadline,
+            p["kernel"],
+            X,
+            self.kernel_params,
+            Y,
+            self.lam,
+            deadline=self.deadline,
             **self._given("tol", "max_iter", "max_memory"),
         )
 
@@ -57,12 +70,26 @@ class Kernel(ExpansionMethod):
         def solve(y):
             if p["solver"] == "libsvm":
                 solution = solve_libsvm(
-                    p["kernel"], X, y, self.kernel_params, self.lam, self.loss, seed=p["seed"], timeout=self._remaining(),
+                    p["kernel"],
+                    X,
+                    y,
+                    self.kernel_params,
+                    self.lam,
+                    self.loss,
+                    seed=p["seed"],
+                    timeout=self._remaining(),
                     **self._given("tol"),
                 )
             else:
                 solution = solve_kernel_svm(
-                    p["kernel"], X, y, self.kernel_params, self.lam, self.loss.name, bias=bias, deadline=self.deadline,
+                    p["kernel"],
+                    X,
+                    y,
+                    self.kernel_params,
+                    self.lam,
+                    self.loss.name,
+                    bias=bias,
+                    deadline=self.deadline,
                     **self._given("tol", "max_iter", "max_memory"),
                 )
             intercepts.append(solution.intercept)

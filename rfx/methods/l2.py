@@ -26,8 +26,12 @@ def solve(method, blocks, Y) -> Solution:
             raise UsageError(f"--solver is cg, which is for squared loss, not {method.loss.name}; add --loss squared or choose rfx")
         return solve_ridge_cg(blocks, Y, method.lam, deadline=method.deadline, **_given(p, "tol", "max_iter"))
     if solver == "liblinear":
-        return method._each_output(Y, lambda y: solve_liblinear(
-            blocks, y, method.lam, method.loss, "l2", tol=tol or 0.01, seed=p["seed"], timeout=method._remaining()))
+        return method._each_output(
+            Y,
+            lambda y: solve_liblinear(
+                blocks, y, method.lam, method.loss, "l2", tol=tol or 0.01, seed=p["seed"], timeout=method._remaining()
+            ),
+        )
     limits = {"deadline": method.deadline} | _given(p, "tol", "max_iter", "max_memory")
     if method.loss.name == "squared":
         return solve_ridge(blocks, Y, method.lam, **limits)

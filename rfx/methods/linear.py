@@ -30,9 +30,17 @@ class LinearMethod(Method):
         params = gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"])
         moved = p["features"] in ("range", "leverage")
         if moved and p["kernel"] != "perceptron":
-            raise UsageError(f"--features is {p['features']}, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
+            raise UsageError(
+                f"--features is {p['features']}, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs"
+            )
         feature_map = sample(
-            p["kernel"], X.shape[1], self._n_drawn(), p["seed"], dtype=np.dtype(p["dtype"]), variant="offset" if moved else p["features"], **params,
+            p["kernel"],
+            X.shape[1],
+            self._n_drawn(),
+            p["seed"],
+            dtype=np.dtype(p["dtype"]),
+            variant="offset" if moved else p["features"],
+            **params,
         )
         if moved:
             feature_map = feature_map.fit_range(X)
@@ -60,7 +68,9 @@ class LinearMethod(Method):
 
     def _describe(self):
         return {
-            "lam": self.lam, "n_features": self.params["n_features"], "model_size": self.map.n_features,
+            "lam": self.lam,
+            "n_features": self.params["n_features"],
+            "model_size": self.map.n_features,
             "kernel_params": {key: value for key, value in self.map.params.items() if np.isscalar(value)},
         }
 

@@ -21,8 +21,17 @@ class Nystrom(ExpansionMethod):
     summary = "Nystrom approximation of the kernel machine from landmarks"
     decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel
     options = {
-        "kernel": "gaussian", "gamma": "paper", "landmarks": "uniform", "n_features": 1000, "lam": 1.0, "loss": None,
-        "solver": "rfx", "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
+        "kernel": "gaussian",
+        "gamma": "paper",
+        "landmarks": "uniform",
+        "n_features": 1000,
+        "lam": 1.0,
+        "loss": None,
+        "solver": "rfx",
+        "tol": None,
+        "max_iter": None,
+        "dtype": "float32",
+        "max_memory": None,
     }
     words = ExpansionMethod.words | {"solver": ("rfx", "cg", "liblinear")}
 

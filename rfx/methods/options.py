@@ -112,21 +112,29 @@ OPTIONS = {
         Option("task", str, "What is learnt; by default guessed from the targets.", ("regression", "binary", "multiclass")),
         Option("scaling", str, "Scaling of the inputs, learnt on the training rows.", SCALINGS),
         Option(
-            "target_scaling", str, "Scaling of a regression target: to [0, 1], or its mean to 0; the RMSE is in scaled units.",
+            "target_scaling",
+            str,
+            "Scaling of a regression target: to [0, 1], or its mean to 0; the RMSE is in scaled units.",
             ("none", "minmax01", "mean"),
         ),
         Option(
-            "kernel", str, "The kernel, exact or approximated.",
+            "kernel",
+            str,
+            "The kernel, exact or approximated.",
             ("gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"),
         ),
         Option(
-            "gamma", float,
+            "gamma",
+            float,
             "Bandwidth of exp(-gamma ||x-y||^2) and exp(-gamma ||x-y||), 1/sigma of Wu et al.: a number; paper: 1/2 (Gaussian), 1 (Laplacian); "
             "median: from median distances; tuned: median times 1/4, 1, 4 or 16, by validation.",
-            ("paper", "median", "tuned"), low=0, open_low=True,
+            ("paper", "median", "tuned"),
+            low=0,
+            open_low=True,
         ),
         Option(
-            "features", str,
+            "features",
+            str,
             "Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
             "whole ball (offset), within the range of the training rows (range), where they tell rows apart, or so and drawn from ten times "
             "as many by their leverage on the training rows (leverage), for a better approximation by the same number.",
@@ -134,52 +142,80 @@ OPTIONS = {
         ),
         Option("n_features", int, "Number D of random features; of landmarks (nystrom).", low=1, high=_MOST),
         Option(
-            "landmarks", str, "Landmarks: rows drawn uniformly, centres of k-means, or pivots of randomly pivoted Cholesky.",
+            "landmarks",
+            str,
+            "Landmarks: rows drawn uniformly, centres of k-means, or pivots of randomly pivoted Cholesky.",
             ("uniform", "kmeans", "rpcholesky"),
         ),
         Option("block_size", int, "Most rows R of a block (block).", low=1, high=_MOST),
         Option(
-            "partition", str,
+            "partition",
+            str,
             "Blocks cut by random hyperplanes, a row predicted by the block that it falls into; or rows dealt out uniformly, "
             "a row predicted by the mean of all blocks.",
             ("hyperplanes", "uniform"),
         ),
         Option(
-            "n_grids", int, "Number R of random grids (rb, sparse-rb), with --grow the most; a row is in one bin of each.",
-            low=1, high=_MOST,
+            "n_grids",
+            int,
+            "Number R of random grids (rb, sparse-rb), with --grow the most; a row is in one bin of each.",
+            low=1,
+            high=_MOST,
         ),
         Option(
-            "grow", float, "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers their error by 1 % "
-            "of it or more; the model is then fitted to all rows (rb).", low=0, high=0.5, open_low=True,
+            "grow",
+            float,
+            "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers their error by 1 % "
+            "of it or more; the model is then fitted to all rows (rb).",
+            low=0,
+            high=0.5,
+            open_low=True,
         ),
         Option(
-            "lam", float,
+            "lam",
+            float,
             "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2 or lam ||w||_1. sparse-rf also takes "
             "validation (best of 1, 10, 100, 1000 on held-out rows) and match-rf (closest to rf there, as Yen et al. choose it).",
-            ("validation", "match-rf"), low=0, open_low=True,
+            ("validation", "match-rf"),
+            low=0,
+            open_low=True,
         ),
         Option(
-            "lam_path", Path,
+            "lam_path",
+            Path,
             "Solve for a whole path of lambdas (rf, sparse-rf), from one Gram matrix or each started at the one before, over all D features "
             "at once; a model and a row each.",
         ),
-        Option("loss", str, "The loss; by default squared for regression, squared_hinge for classification.",
-               ("squared", "squared_hinge", "logistic", "hinge")),
+        Option(
+            "loss",
+            str,
+            "The loss; by default squared for regression, squared_hinge for classification.",
+            ("squared", "squared_hinge", "logistic", "hinge"),
+        ),
         Option("bias", bool, "A free bias b, as LIBSVM has it (classification); the paper's objective has none."),
         Option(
-            "solver", str,
+            "solver",
+            str,
             "rfx's own solver, or a published one in a child process; cg: plain conjugate gradients, for squared loss (rf, nystrom); "
             "prcd: parallel randomised coordinate descent (sparse-rb, sparse-rf).",
             ("rfx", "cg", "liblinear", "libsvm", "prcd"),
         ),
         Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1, high=_MOST),
         Option(
-            "tol", float, "Relative duality gap at which rfx's solvers stop; cg: relative residual; the `-e` of LIBLINEAR and LIBSVM.",
-            low=0, open_low=True,
+            "tol",
+            float,
+            "Relative duality gap at which rfx's solvers stop; cg: relative residual; the `-e` of LIBLINEAR and LIBSVM.",
+            low=0,
+            open_low=True,
         ),
         Option("max_iter", int, "Most iterations of rfx's solvers.", low=1, high=_MOST),
         Option("dtype", str, "Type of the features; sums are kept in float64.", ("float32", "float64")),
-        Option("max_memory", float, "MiB that features or kernel matrices may take before they are computed in blocks; rb, sparse-rb: the most.", low=1),
+        Option(
+            "max_memory",
+            float,
+            "MiB that features or kernel matrices may take before they are computed in blocks; rb, sparse-rb: the most.",
+            low=1,
+        ),
         Option("timeout", float, "Seconds after which training is given up.", low=0, high=2e6, open_low=True),
         Option("seed", int, "Seed of everything random; the same seed gives the same model.", low=0, high=2**63 - 1),
     )

@@ -27,7 +27,14 @@ class RB(BinnedMethod):
     summary = "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
     default_loss = "squared"
     options = {
-        "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "grow": None, "lam": 0.01, "loss": None, "tol": None, "max_iter": None,
+        "kernel": "laplacian",
+        "gamma": "paper",
+        "n_grids": 256,
+        "grow": None,
+        "lam": 0.01,
+        "loss": None,
+        "tol": None,
+        "max_iter": None,
         "max_memory": None,
     }
     words = BinnedMethod.words | {"kernel": ("laplacian",)}

@@ -13,8 +13,18 @@ class RF(LinearMethod):
     name = "rf"
     summary = "random features with L2 regularisation: approximates the kernel machine"
     options = {
-        "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": 1.0, "lam_path": None, "loss": None,
-        "solver": "rfx", "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
+        "kernel": "gaussian",
+        "gamma": "paper",
+        "features": "offset",
+        "n_features": 1000,
+        "lam": 1.0,
+        "lam_path": None,
+        "loss": None,
+        "solver": "rfx",
+        "tol": None,
+        "max_iter": None,
+        "dtype": "float32",
+        "max_memory": None,
     }
     words = LinearMethod.words | {"solver": ("rfx", "cg", "liblinear")}
 

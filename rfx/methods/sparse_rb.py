@@ -19,8 +19,15 @@ class SparseRB(BinnedMethod):
     name = "sparse-rb"
     summary = "random binning features with L1 regularisation: a small model"
     options = {
-        "kernel": "laplacian", "gamma": "paper", "n_grids": 256, "lam": 1.0, "loss": None, "solver": "rfx", "tol": None,
-        "max_iter": None, "max_memory": None,
+        "kernel": "laplacian",
+        "gamma": "paper",
+        "n_grids": 256,
+        "lam": 1.0,
+        "loss": None,
+        "solver": "rfx",
+        "tol": None,
+        "max_iter": None,
+        "max_memory": None,
     }
     words = BinnedMethod.words | {"kernel": ("laplacian",), "solver": ("rfx", "prcd")}
 
@@ -33,7 +40,9 @@ class SparseRB(BinnedMethod):
         bins, Z = self._timed(self._number, grids, X)
         if self.params["solver"] == "prcd":
             columns = self._timed(as_columns, Z)
-            solution = self._each_output(Y, lambda y: solve_prcd(columns, y, self.lam, self.loss, seed=self.params["seed"], **self._limits()))
+            solution = self._each_output(
+                Y, lambda y: solve_prcd(columns, y, self.lam, self.loss, seed=self.params["seed"], **self._limits())
+            )
         else:
             memory = min(MOST, max(LEAST, self.memory_left))
             solution = self._each_output(Y, lambda y: solve_rb_l1(Z, y, self.lam, self.loss, max_memory_mb=memory, **self._limits()))

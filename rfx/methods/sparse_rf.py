@@ -28,8 +28,19 @@ class SparseRF(LinearMethod):
     name = "sparse-rf"
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     options = {
-        "kernel": "gaussian", "gamma": "paper", "features": "offset", "n_features": 1000, "lam": "validation", "lam_path": None, "loss": None,
-        "solver": "rfx", "rounds": 10, "tol": None, "max_iter": None, "dtype": "float32", "max_memory": None,
+        "kernel": "gaussian",
+        "gamma": "paper",
+        "features": "offset",
+        "n_features": 1000,
+        "lam": "validation",
+        "lam_path": None,
+        "loss": None,
+        "solver": "rfx",
+        "rounds": 10,
+        "tol": None,
+        "max_iter": None,
+        "dtype": "float32",
+        "max_memory": None,
     }
     words = LinearMethod.words | {"lam": ("validation", "match-rf"), "solver": ("rfx", "liblinear", "prcd")}
 
@@ -60,7 +71,14 @@ class SparseRF(LinearMethod):
         def one(y):
             gram = GramCache()
             return solve_rounds(
-                feature_map, X, y, lam, self.loss, self.params["rounds"], functools.partial(self._inner, gram), keep=gram.keep,
+                feature_map,
+                X,
+                y,
+                lam,
+                self.loss,
+                self.params["rounds"],
+                functools.partial(self._inner, gram),
+                keep=gram.keep,
                 max_memory_mb=self.params["max_memory"],
             )
 
@@ -77,7 +95,14 @@ class SparseRF(LinearMethod):
             return screened(blocks, y, lam, loss, coef0, solve)
         tol = p["tol"] or TOL
         return solve_l1(
-            blocks, y, lam, loss, coef0=coef0, tol=tol if last else max(tol, EARLY_TOL), deadline=self.deadline, gram=gram,
+            blocks,
+            y,
+            lam,
+            loss,
+            coef0=coef0,
+            tol=tol if last else max(tol, EARLY_TOL),
+            deadline=self.deadline,
+            gram=gram,
             **self._limits(),
         )
 

@@ -12,7 +12,9 @@ def held_out(count: int, share: float, seed: int, option: str) -> tuple[np.ndarr
     """
     cut = int(share * count)
     if not 0 < cut < count:
-        raise UsageError(f"{option}, which needs at least {int(np.ceil(1 / share))} rows, but there {'is 1' if count == 1 else f'are {count}'}")
+        raise UsageError(
+            f"{option}, which needs at least {int(np.ceil(1 / share))} rows, but there {'is 1' if count == 1 else f'are {count}'}"
+        )
     order = np.random.default_rng(seed).permutation(count)
     return np.sort(order[cut:]), np.sort(order[:cut])
 

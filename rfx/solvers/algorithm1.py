@@ -40,10 +40,16 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
             keep(kept)
         iterations += solution.n_iter
         converged = solution.converged
-        trace.append({
-            "features": stop, "working_set": len(candidates), "nnz": len(active), "objective": solution.objective,
-            "gap": solution.gap, "seconds": time.perf_counter() - start,
-        })
+        trace.append(
+            {
+                "features": stop,
+                "working_set": len(candidates),
+                "nnz": len(active),
+                "objective": solution.objective,
+                "gap": solution.gap,
+                "seconds": time.perf_counter() - start,
+            }
+        )
     coef = np.zeros(n_features)
     coef[active] = weights
     return Solution(coef, solution.objective, solution.gap, iterations, converged, trace)

@@ -91,8 +91,15 @@ def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]
     try:
         # a session of its own: Ctrl-C reaches this process alone, which then kills the child
         child = subprocess.Popen(
-            command, pass_fds=(problem.descriptor, result), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, env=environment,
+            command,
+            pass_fds=(problem.descriptor, result),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            env=environment,
         )
         try:
             printed, _ = child.communicate(timeout=timeout)

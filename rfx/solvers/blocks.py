@@ -150,7 +150,6 @@ class KeptRows:
         self._places[new] = places
         return ArrayBlocks(self._Z, index=self._places[index])
 
-
     def walk(self, w, back):
         """As the function `walk`, but rows in memory are not computed; back(rows, f) is given row numbers."""
         if self._Z is None:
@@ -250,9 +249,7 @@ def _in_place(blocks, whole=False):
 def _forward(Z, chosen, w, out):
     """out <- Z[chosen] w, sums in float64."""
     if w.ndim == 1:
-        parallel.for_ranges(
-            lambda start, stop: _dot_rows(Z, chosen[start:stop], w, out[start:stop]), len(chosen), smallest=16
-        )
+        parallel.for_ranges(lambda start, stop: _dot_rows(Z, chosen[start:stop], w, out[start:stop]), len(chosen), smallest=16)
     else:
         for rows in _ranges(len(chosen), block_rows(Z.shape[1], 8, _CAST_BYTES)):
             np.matmul(Z[chosen[rows]].astype(np.float64, copy=False), w, out=out[rows])

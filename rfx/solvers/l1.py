@@ -89,9 +89,17 @@ def solve_l1(
     y = _targets(y, design.shape[0], loss)
     half = max_memory_mb * 2**20 / 2
     problem = _Problem(
-        design, y, float(lam), loss, _start(coef0, design.shape[1]), GramCache() if gram is None else gram,
-        tol, max_iter, deadline,
-        limit=working or largest_working_set(max_memory_mb), strict=strict,
+        design,
+        y,
+        float(lam),
+        loss,
+        _start(coef0, design.shape[1]),
+        GramCache() if gram is None else gram,
+        tol,
+        max_iter,
+        deadline,
+        limit=working or largest_working_set(max_memory_mb),
+        strict=strict,
         # Half again: while columns are taken over, the old copy and the new one exist together.
         held_limit=int(half / 2 // (max(1, len(y)) * design.itemsize)),
         wide_limit=int(half / 2 // (max(1, len(y)) * 8)),
@@ -267,14 +275,16 @@ class _Problem:
         return self.n_iter >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def _record(self, working):
-        self.trace.append({
-            "iteration": self.n_iter,
-            "objective": self.objective,
-            "gap": max(0.0, self.objective - self.dual),
-            "nnz": int(np.count_nonzero(self.coef)),
-            "working": working,
-            "seconds": time.monotonic() - self.began,
-        })
+        self.trace.append(
+            {
+                "iteration": self.n_iter,
+                "objective": self.objective,
+                "gap": max(0.0, self.objective - self.dual),
+                "nnz": int(np.count_nonzero(self.coef)),
+                "working": working,
+                "seconds": time.monotonic() - self.began,
+            }
+        )
 
     def _step(self, design, gradient, lam):
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""

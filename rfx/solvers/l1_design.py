@@ -234,7 +234,7 @@ class SparseDesign(_InMemory):
         """Z' r, (D,) float64."""
         m = self.matrix
         out = np.empty(self.shape[1])
-        part = lambda start, stop: _sparse_dots(m.indptr, m.indices, m.data, r, out, start, stop)  # noqa: E731
+        part = lambda start, stop: _sparse_dots(m.indptr, m.indices, m.data, r, out, start, stop)
         for_ranges(part, len(out), 64)
         return out
 

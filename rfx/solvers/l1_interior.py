@@ -67,6 +67,7 @@ def hinge_interior_point(design, y, x, lam, tol, max_iter=60):
 
     Returns (x, alpha): the best of the iterates, with exact zeros, and the best dual point (N,), feasible in these columns.
     """
+
     def gradient(alpha):
         return -design.gradient(y * alpha)
 

@@ -23,9 +23,7 @@ _LEVEL_TOLERANCE = 1e-2
 _PATIENCE = 12
 
 
-def solve_l2(
-    blocks, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, max_memory_mb=None, deadline=None
-) -> Solution:
+def solve_l2(blocks, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, max_memory_mb=None, deadline=None) -> Solution:
     """The minimiser for one output.
 
     blocks: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: squared_hinge,

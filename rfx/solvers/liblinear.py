@@ -28,8 +28,13 @@ def solve_liblinear(blocks, y, lam, loss, penalty, *, tol=0.01, seed=0, timeout=
         raise UsageError("solver liblinear needs rows of both classes; leave --solver away for rfx's own")
     n, width = blocks.shape
     job = {
-        "program": "LIBLINEAR", "n": n, "n_columns": width, "solver": SOLVERS[penalty, loss.name], "C": 1.0 / lam,
-        "eps": tol, "seed": seed,
+        "program": "LIBLINEAR",
+        "n": n,
+        "n_columns": width,
+        "solver": SOLVERS[penalty, loss.name],
+        "C": 1.0 / lam,
+        "eps": tol,
+        "seed": seed,
     }
     problem = backend.from_blocks(blocks, y)
     try:

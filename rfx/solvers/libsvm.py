@@ -31,9 +31,14 @@ def solve_libsvm(name, X, y, params, lam, loss, *, tol=1e-3, seed=0, timeout=Non
         raise UsageError("solver libsvm needs rows of both classes; leave --solver away for rfx's own")
     native = loss.name == "hinge" and name in NATIVE
     job = {
-        "program": "LIBSVM", "n": n, "kernel_type": NATIVE[name] if native else PRECOMPUTED,
-        "gamma": float(params.get("gamma", 0.0)), "C": C if loss.name == "hinge" else UNBOUNDED, "eps": tol,
-        "cache_mb": CACHE_MB, "seed": seed,
+        "program": "LIBSVM",
+        "n": n,
+        "kernel_type": NATIVE[name] if native else PRECOMPUTED,
+        "gamma": float(params.get("gamma", 0.0)),
+        "C": C if loss.name == "hinge" else UNBOUNDED,
+        "eps": tol,
+        "cache_mb": CACHE_MB,
+        "seed": seed,
     }
     problem = _native(X, y) if native else _precomputed(name, X, y, params, 0.0 if loss.name == "hinge" else 0.5 / C)
     try:

@@ -18,8 +18,8 @@ from rfx.solvers.base import Solution
 from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.blocks import default_memory_mb, size_mb
 from rfx.solvers.cg import check_problem, late
-from rfx.solvers.l1_dual import best_dual
 from rfx.solvers.l1_design import DenseDesign, as_design
+from rfx.solvers.l1_dual import best_dual
 
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
 # Passes from one certificate to the next: it costs about as much as a pass.

@@ -34,9 +34,7 @@ def solve_ridge(blocks, Y, lam, *, tol=1e-6, max_iter=1000, max_memory_mb=None, 
     -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam). n_iter counts conjugate
     gradient steps. Raises UsageError for a lam that is not positive or targets that are not one for each row.
     """
-    return solve_ridge_grid(
-        blocks, Y, [lam], tol=tol, max_iter=max_iter, max_memory_mb=max_memory_mb, deadline=deadline
-    )[0]
+    return solve_ridge_grid(blocks, Y, [lam], tol=tol, max_iter=max_iter, max_memory_mb=max_memory_mb, deadline=deadline)[0]
 
 
 def solve_ridge_cg(blocks, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) -> Solution:
@@ -75,9 +73,7 @@ def solve_ridge_cg(blocks, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) ->
     return Solution(W.reshape(right.shape[0], *Y.shape[1:]), float(objectives.sum()), gap, n_iter, converged, trace)
 
 
-def solve_ridge_grid(
-    blocks, Y, lams, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None
-) -> list[Solution]:
+def solve_ridge_grid(blocks, Y, lams, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None) -> list[Solution]:
     """A Solution for each of `lams`, from one Gram matrix and one factor of it; arguments as in `solve_ridge`.
 
     Of several lambdas on very many rows, a small factor of some rows for each may be what costs less.

@@ -21,8 +21,8 @@ from rfx.data import load
 from rfx.data.scaling import Scaler
 from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
-from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.rb_l1 import rb_l1_certificate, solve_rb_l1
+from rfx.operators.binned import BinnedFeatures
+from rfx.solvers.l1.bins import rb_l1_certificate, solve_rb_l1
 
 
 def data(options):

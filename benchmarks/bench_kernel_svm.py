@@ -39,7 +39,7 @@ def training_rows(name, n_rows=None):
 
 
 def train_rfx(X, y):
-    from rfx.solvers.kernel_svm import solve_kernel_svm
+    from rfx.solvers.kernel.svm import solve_kernel_svm
 
     def solve(X, y):
         return solve_kernel_svm("gaussian", X, y, {"gamma": GAMMA}, LAM, "hinge", bias=True, max_memory_mb=CACHE_MB)
@@ -93,7 +93,7 @@ def child(solver, name, path):
 
 
 def growth_child(kernel, n_rows):
-    from rfx.solvers.kernel_svm import solve_kernel_svm
+    from rfx.solvers.kernel.svm import solve_kernel_svm
 
     X, y = training_rows(f"covtype-sized:n={n_rows},n_test=1000")
     X = X.astype(np.float32)

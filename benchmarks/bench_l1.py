@@ -1,4 +1,4 @@
-"""The sub-problem of sparse random features: rfx.solvers.l1 beside LIBLINEAR `-s 5`, each in its own process.
+"""The sub-problem of sparse random features: rfx.solvers.l1.newton beside LIBLINEAR `-s 5`, each in its own process.
 
 Squared hinge, Fourier features of the Gaussian kernel, inputs scaled to [-1, 1], no bias; both get the same float32
 features. Seconds are those of the fit, from features in memory to weights, LIBLINEAR's conversion included; the peak is
@@ -21,9 +21,9 @@ from rfx import env
 from rfx.data import load
 from rfx.features import sample
 from rfx.losses import SquaredHinge
-from rfx.solvers.blocks import ArrayBlocks, MapBlocks
-from rfx.solvers.l1 import solve_l1
-from rfx.solvers.liblinear import l1_certificate, solve_liblinear
+from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.l1.newton import solve_l1
+from rfx.solvers.published.liblinear import l1_certificate, solve_liblinear
 
 
 def features(options):

@@ -23,7 +23,7 @@ from rfx import env
 from rfx.data import load
 from rfx.features import sample
 from rfx.losses import get_loss
-from rfx.solvers.blocks import MapBlocks, apply
+from rfx.operators.blocks import MapBlocks, apply
 from rfx.solvers.l2 import l2_certificate, solve_l2
 
 LIBLINEAR_TYPES = {"squared_hinge": 2, "logistic": 0}

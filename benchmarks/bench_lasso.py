@@ -1,4 +1,4 @@
-"""The lasso on dense Fourier features: rfx.solvers.l1 beside scikit-learn, celer and skglm, where these are installed.
+"""The lasso on dense Fourier features: rfx.solvers.l1.newton beside scikit-learn, celer and skglm, where these are installed.
 
 All in one process on the same float64 features in Fortran order, which the peers need and rfx doesn't mind (`--float32`
 adds a row for rfx on float32 features in C order). Each peer gets the largest of a list of tolerances at which its gap
@@ -17,9 +17,9 @@ import numpy as np
 
 from rfx import env
 from rfx.losses import Squared
-from rfx.solvers.blocks import ArrayBlocks
-from rfx.solvers.l1 import lambda_max, solve_l1
-from rfx.solvers.liblinear import l1_certificate
+from rfx.operators.blocks import ArrayBlocks
+from rfx.solvers.l1.newton import lambda_max, solve_l1
+from rfx.solvers.published.liblinear import l1_certificate
 
 PEERS = {"sklearn": "sklearn", "celer": "celer", "skglm": "skglm"}
 

@@ -19,7 +19,7 @@ import numpy as np
 from rfx import env
 from rfx.data import load
 from rfx.features import sample
-from rfx.solvers.blocks import MapBlocks, apply
+from rfx.operators.blocks import MapBlocks, apply
 from rfx.solvers.ridge import solve_ridge
 
 

@@ -17,7 +17,7 @@ from rfx.data import load
 from rfx.data.scaling import Scaler
 from rfx.features import sample
 from rfx.methods.options import Path
-from rfx.solvers.blocks import MapBlocks, feature_blocks
+from rfx.operators.blocks import MapBlocks, feature_blocks
 from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
 
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from rfx import env
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import WIDTHS, BinningMap, _starts, sample_grids
-from rfx.solvers.binned import BinnedFeatures
+from rfx.operators.binned import BinnedFeatures
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 4))

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from rfx import env, kernels, losses, methods
 from rfx.errors import UsageError
 from rfx.features.partition import Partition, uniform_blocks
-from rfx.solvers.blocks import ArrayBlocks
-from rfx.solvers.kernel_dense import solve_kernel_dense
+from rfx.operators.blocks import ArrayBlocks
+from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.l2 import solve_l2
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.features import sample
-from rfx.solvers.blocks import ArrayBlocks, KeptRows, MapBlocks, adjoint, apply, feature_blocks, product, walk
+from rfx.operators.blocks import ArrayBlocks, KeptRows, MapBlocks, adjoint, apply, feature_blocks, product, walk
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rfx import env, parallel
-from rfx.solvers import cholesky
+from rfx.operators import cholesky
 
 RNG = np.random.default_rng(0)
 

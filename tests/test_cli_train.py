@@ -18,7 +18,7 @@ from rfx.data.scaling import Scaler
 from rfx.experiments import results
 from rfx.features import sample
 from rfx.features.binning import sample_grids
-from rfx.solvers.binned import BinnedFeatures
+from rfx.operators.binned import BinnedFeatures
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (240, 3))

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
-from rfx.solvers import kernel_ridge
-from rfx.solvers.kernel_ridge import solve_kernel_ridge
+from rfx.solvers.kernel import ridge as kernel_ridge
+from rfx.solvers.kernel.ridge import solve_kernel_ridge
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
 

@@ -11,9 +11,9 @@ from sklearn.svm import SVC
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
 from rfx.losses import get_loss
-from rfx.solvers import kernel_svm
-from rfx.solvers.kernel_cache import ColumnCache, add_columns
-from rfx.solvers.kernel_svm import best_bias, solve_kernel_svm
+from rfx.solvers.kernel import svm as kernel_svm
+from rfx.solvers.kernel.cache import ColumnCache, add_columns
+from rfx.solvers.kernel.svm import best_bias, solve_kernel_svm
 
 NAMES = ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump", "linear"]
 CASES = [(loss, bias) for loss in ("hinge", "squared_hinge") for bias in (False, True)]

@@ -12,14 +12,14 @@ from rfx import env
 from rfx.errors import DataError, UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
-from rfx.solvers import l1_products
-from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.blocks import ArrayBlocks, MapBlocks
-from rfx.solvers.l1 import lambda_max, path_l1, solve_l1
-from rfx.solvers.l1_design import as_design
-from rfx.solvers.l1_gram import GramCache
-from rfx.solvers.l1_interior import hinge_interior_point, interior_point
-from rfx.solvers.l1_quadratic import newton_faces, residual, segment_minimum, solve_quadratic
+from rfx.operators import products as l1_products
+from rfx.operators.binned import BinnedFeatures
+from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.operators.columns import as_design
+from rfx.solvers.l1.gram_cache import GramCache
+from rfx.solvers.l1.interior import hinge_interior_point, interior_point
+from rfx.solvers.l1.newton import lambda_max, path_l1, solve_l1
+from rfx.solvers.l1.quadratic import newton_faces, residual, segment_minimum, solve_quadratic
 
 LOSSES = [Squared, SquaredHinge, Logistic]
 

@@ -6,9 +6,9 @@ from scipy import sparse
 from test_l1 import LOSSES, Recomputed, check_kkt, fourier, make, reference
 
 from rfx.losses import Squared
-from rfx.solvers.l1 import lambda_max, solve_l1
-from rfx.solvers.l1_design import as_design
-from rfx.solvers.l1_dual import GapSafeScreen, best_dual
+from rfx.operators.columns import as_design
+from rfx.solvers.l1.dual import GapSafeScreen, best_dual
+from rfx.solvers.l1.newton import lambda_max, solve_l1
 
 
 def sphere(Z, y, lam, loss, w):

@@ -10,7 +10,7 @@ from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
-from rfx.solvers.blocks import ArrayBlocks, MapBlocks
+from rfx.operators.blocks import ArrayBlocks, MapBlocks
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.ridge import solve_ridge
 

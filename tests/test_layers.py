@@ -11,11 +11,13 @@ ROOT = Path(__file__).resolve().parent.parent / "rfx"
 # top to bottom; a module may import from its own room and from those below
 ROOMS = [
     {"cli", "__main__"},
+    {"papers"},
     {"experiments"},
     {"estimators"},
     {"methods"},
     {"solvers"},
     {"features"},
+    {"operators"},
     {"kernels"},
     {"losses"},
     {"data"},

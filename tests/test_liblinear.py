@@ -7,10 +7,10 @@ from scipy.optimize import minimize
 
 from rfx.errors import RfxError, UsageError
 from rfx.losses import Hinge, Logistic, SquaredHinge
-from rfx.solvers import backend
-from rfx.solvers.blocks import ArrayBlocks
+from rfx.operators.blocks import ArrayBlocks
 from rfx.solvers.l2 import l2_certificate
-from rfx.solvers.liblinear import l1_certificate, solve_liblinear
+from rfx.solvers.published import backend
+from rfx.solvers.published.liblinear import l1_certificate, solve_liblinear
 
 RNG = np.random.default_rng(0)
 Z = RNG.standard_normal((200, 12))

@@ -5,8 +5,8 @@ import pytest
 
 from rfx.errors import RfxError, UsageError
 from rfx.losses import Hinge, Logistic, SquaredHinge
-from rfx.solvers import libsvm
-from rfx.solvers.kernel_svm import solve_kernel_svm
+from rfx.solvers.kernel.svm import solve_kernel_svm
+from rfx.solvers.published import libsvm
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 4))

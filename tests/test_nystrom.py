@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from rfx import env, kernels, methods
 from rfx.errors import DataError, UsageError
-from rfx.features.nystroem import NystroemMap, choose_landmarks, rpcholesky
-from rfx.solvers.blocks import MapBlocks, apply
+from rfx.features.nystrom import NystromMap, choose_landmarks, rpcholesky
+from rfx.operators.blocks import MapBlocks, apply
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 4))
@@ -30,7 +30,7 @@ def landmarks(how, count, kernel="laplacian", rows=X, seed=0, memory=1000.0):
 
 def trace_error(kernel, chosen, rows=X):
     params, K = problem(kernel, rows)
-    Z = NystroemMap(kernel, chosen, params, np.float64).transform(rows)
+    Z = NystromMap(kernel, chosen, params, np.float64).transform(rows)
     return float(np.trace(K) - np.sum(Z**2))
 
 
@@ -40,14 +40,14 @@ def test_products_are_the_nystrom_approximation(kernel):
     chosen = X[::10]
     cross, own = kernels.block(kernel, X, chosen, params), kernels.block(kernel, chosen, chosen, params)
     expected = cross @ np.linalg.pinv(own, rcond=1e-12, hermitian=True) @ cross.T
-    Z = NystroemMap(kernel, chosen, params, np.float64).transform(X)
+    Z = NystromMap(kernel, chosen, params, np.float64).transform(X)
     np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_all_rows_as_landmarks_give_the_kernel(kernel):
     params, K = problem(kernel)
-    feature_map = NystroemMap(kernel, landmarks("uniform", 1000, kernel), params, np.float64)
+    feature_map = NystromMap(kernel, landmarks("uniform", 1000, kernel), params, np.float64)
     Z = feature_map.transform(X)
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
     assert feature_map.n_features == (4 if kernel == "linear" else 400)
@@ -103,7 +103,7 @@ def test_repeated_rows(how):
         warnings.simplefilter("error")
         chosen = landmarks(how, 40, "gaussian", rows)
     params, K = problem("gaussian", rows)
-    feature_map = NystroemMap("gaussian", chosen, params, np.float64)
+    feature_map = NystromMap("gaussian", chosen, params, np.float64)
     Z = feature_map.transform(rows)
     assert feature_map.n_features <= 15 and np.isfinite(Z).all()
     if how == "rpcholesky":
@@ -116,7 +116,7 @@ def test_repeated_rows(how):
 def test_nearly_dependent_landmarks():
     rows = np.vstack([X[:30], X[:30] + 1e-9])
     params, K = problem("gaussian", rows)
-    feature_map = NystroemMap("gaussian", rows, params, np.float64)
+    feature_map = NystromMap("gaussian", rows, params, np.float64)
     Z = feature_map.transform(rows)
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-9)
     weights = RNG.standard_normal((feature_map.n_features, 2))
@@ -126,7 +126,7 @@ def test_nearly_dependent_landmarks():
 
 def test_what_blocks_ask_of_a_map():
     params, _ = problem("laplacian")
-    whole = NystroemMap("laplacian", X[:90], params, np.float64)
+    whole = NystromMap("laplacian", X[:90], params, np.float64)
     Z = whole.transform(X)
     columns = np.array([3, 70, 0, 17])
     np.testing.assert_allclose(whole.select(columns).transform(X), Z[:, columns], atol=1e-12)
@@ -136,7 +136,7 @@ def test_what_blocks_ask_of_a_map():
     full = np.zeros((90, 1))
     full[columns] = weights
     np.testing.assert_allclose(whole.select(columns).fold(weights), whole.fold(full))
-    short = NystroemMap("laplacian", X[:90], params)
+    short = NystromMap("laplacian", X[:90], params)
     assert short.transform(X).dtype == np.float32
     np.testing.assert_allclose(short.transform(X), Z, atol=1e-6)
     for blocks in (MapBlocks(whole, X, rows=37), MapBlocks(whole, sp.csr_matrix(X), rows=256)):
@@ -153,7 +153,7 @@ def test_threads_change_nothing():
         for threads in (1, 2):
             env.set_threads(threads)
             chosen = [choose_landmarks(how, "laplacian", rows, {"gamma": 2.0}, 150, 3, 1000.0) for how in WAYS]
-            made.append([*chosen, NystroemMap("laplacian", chosen[0], {"gamma": 2.0}).transform(rows)])
+            made.append([*chosen, NystromMap("laplacian", chosen[0], {"gamma": 2.0}).transform(rows)])
     finally:
         env.set_threads(None)
     assert all(np.array_equal(one, two) for one, two in zip(*made))

@@ -7,10 +7,10 @@ from rfx import env, losses, methods
 from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.features.binning import sample_grids
-from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.blocks import ArrayBlocks, MapBlocks
-from rfx.solvers.l1 import lambda_max, solve_l1
-from rfx.solvers.prcd import as_columns, solve_prcd
+from rfx.operators.binned import BinnedFeatures
+from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.solvers.l1.newton import lambda_max, solve_l1
+from rfx.solvers.l1.prcd import as_columns, solve_prcd
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))

@@ -9,15 +9,15 @@ from rfx.errors import UsageError
 from rfx.experiments import results, single
 from rfx.features.binning import BinningMap, sample_grids
 from rfx.methods.validation import held_out
-from rfx.solvers.binned import BinnedFeatures
+from rfx.operators.binned import BinnedFeatures
+from rfx.operators.blocks import ArrayBlocks
+from rfx.operators.columns import as_design
 from rfx.solvers.binned_l2 import solve_binned_l2, solve_binned_ridge
-from rfx.solvers.blocks import ArrayBlocks
-from rfx.solvers.l1 import solve_l1
-from rfx.solvers.l1_design import as_design
+from rfx.solvers.l1.bins import _epoch, lambda_max, rb_l1_certificate, solve_rb_l1
+from rfx.solvers.l1.newton import solve_l1
+from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.l2 import l2_certificate, solve_l2
-from rfx.solvers.newton import line_minimum
-from rfx.solvers.prcd import solve_prcd
-from rfx.solvers.rb_l1 import _epoch, lambda_max, rb_l1_certificate, solve_rb_l1
+from rfx.solvers.line_search import line_minimum
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))

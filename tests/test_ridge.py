@@ -7,9 +7,9 @@ from sklearn.linear_model import Ridge
 from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
+from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.operators.cg import Gram, choose_factor
 from rfx.solvers import ridge
-from rfx.solvers.blocks import ArrayBlocks, MapBlocks
-from rfx.solvers.cg import Gram, choose_factor
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 

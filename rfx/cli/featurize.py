@@ -110,7 +110,7 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
 
 def _dense(feature_map, scaler, X, scale):
     """(rows, features) block by block."""
-    from rfx.solvers.blocks import MapBlocks
+    from rfx.operators.blocks import MapBlocks
 
     return MapBlocks(feature_map, scaler.transform(X, dtype=feature_map.dtype), scale)
 

@@ -7,7 +7,7 @@ from rfx.errors import UsageError
 from rfx.features.binning import BinningMap, Bins, sample_grids
 from rfx.methods import gamma
 from rfx.methods.base import Method
-from rfx.solvers.binned import BinnedFeatures
+from rfx.operators.binned import BinnedFeatures
 
 
 class BinnedMethod(Method):

@@ -17,10 +17,10 @@ from rfx.errors import UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.methods import gamma
 from rfx.methods.expansion import ExpansionMethod
+from rfx.operators.blocks import default_memory_mb, dense
+from rfx.operators.cg import late
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import default_memory_mb, dense
-from rfx.solvers.cg import late
-from rfx.solvers.kernel_dense import solve_kernel_dense
+from rfx.solvers.kernel.dense import solve_kernel_dense
 
 
 class Block(ExpansionMethod):

@@ -4,7 +4,7 @@ import numpy as np
 
 from rfx import kernels
 from rfx.features import sample
-from rfx.solvers.blocks import feature_blocks
+from rfx.operators.blocks import feature_blocks
 from rfx.solvers.ridge import solve_ridge
 
 FACTORS = (0.25, 1.0, 4.0, 16.0)

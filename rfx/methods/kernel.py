@@ -8,9 +8,9 @@ import numpy as np
 from rfx.errors import UsageError
 from rfx.methods import gamma
 from rfx.methods.expansion import ExpansionMethod
-from rfx.solvers.kernel_ridge import solve_kernel_ridge
-from rfx.solvers.kernel_svm import solve_kernel_svm
-from rfx.solvers.libsvm import solve_libsvm
+from rfx.solvers.kernel.ridge import solve_kernel_ridge
+from rfx.solvers.kernel.svm import solve_kernel_svm
+from rfx.solvers.published.libsvm import solve_libsvm
 
 
 class Kernel(ExpansionMethod):

@@ -5,7 +5,7 @@ import numpy as np
 from rfx.errors import UsageError
 from rfx.solvers.base import Solution, stack
 from rfx.solvers.l2 import solve_l2
-from rfx.solvers.liblinear import solve_liblinear
+from rfx.solvers.published.liblinear import solve_liblinear
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import blas
 
 from rfx import parallel
-from rfx.solvers.blocks import MapBlocks
-from rfx.solvers.cg import row_gram
+from rfx.operators.blocks import MapBlocks
+from rfx.operators.cg import row_gram
 
 # Features in the pool for each one drawn; rows on which leverage is measured.
 POOL, ROWS = 10, 5000

@@ -9,8 +9,8 @@ from rfx.features import MAPS, FeatureMap, check_variant, sample
 from rfx.methods import gamma, leverage
 from rfx.methods.base import Method
 from rfx.methods.options import Path
+from rfx.operators.blocks import MapBlocks, apply
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import MapBlocks, apply
 
 PREDICTION_BYTES = 4 * 2**20
 

@@ -5,10 +5,10 @@ A baseline of Wu et al. (2016, section 5.2), who take the landmarks at random.
 
 import numpy as np
 
-from rfx.features.nystroem import NystroemMap, choose_landmarks
+from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.methods import gamma, l2
 from rfx.methods.expansion import ExpansionMethod
-from rfx.solvers.blocks import default_memory_mb, feature_blocks
+from rfx.operators.blocks import default_memory_mb, feature_blocks
 
 
 class Nystrom(ExpansionMethod):
@@ -50,7 +50,7 @@ class Nystrom(ExpansionMethod):
         p = self.params
         limit = default_memory_mb() if p["max_memory"] is None else p["max_memory"]
         landmarks = choose_landmarks(p["landmarks"], p["kernel"], X, self.kernel_params, p["n_features"], p["seed"], limit)
-        feature_map = NystroemMap(p["kernel"], landmarks, self.kernel_params, p["dtype"])
+        feature_map = NystromMap(p["kernel"], landmarks, self.kernel_params, p["dtype"])
         return feature_map, feature_blocks(feature_map, X, 1.0, limit)
 
     def _describe(self):

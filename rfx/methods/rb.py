@@ -5,8 +5,8 @@ import numpy as np
 from rfx.features.binning import Bins
 from rfx.methods.binned import BinnedMethod
 from rfx.methods.validation import error, held_out
+from rfx.operators.binned import BinnedFeatures
 from rfx.solvers.base import stack
-from rfx.solvers.binned import BinnedFeatures
 from rfx.solvers.binned_l2 import BinnedSolution, solve_binned_l2, solve_binned_ridge
 
 # --grow: the first number of grids; what twice the grids must take off the held-out error, as a share of it, to go on.

@@ -4,7 +4,7 @@ import math
 
 from rfx.methods import l2
 from rfx.methods.linear import LinearMethod
-from rfx.solvers.blocks import feature_blocks
+from rfx.operators.blocks import feature_blocks
 
 
 class RF(LinearMethod):

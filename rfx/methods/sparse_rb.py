@@ -3,8 +3,8 @@
 import numpy as np
 
 from rfx.methods.binned import BinnedMethod
-from rfx.solvers.prcd import as_columns, solve_prcd
-from rfx.solvers.rb_l1 import solve_rb_l1
+from rfx.solvers.l1.bins import solve_rb_l1
+from rfx.solvers.l1.prcd import as_columns, solve_prcd
 
 # MiB for the Gram matrix of the bins in use: at most, and at least even where --max-memory leaves less.
 MOST, LEAST = 2048.0, 64.0

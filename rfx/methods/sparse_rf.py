@@ -5,13 +5,13 @@ import functools
 from rfx.methods.linear import LinearMethod, linear_decision
 from rfx.methods.rf import RF
 from rfx.methods.validation import error, held_out
-from rfx.solvers.algorithm1 import screened, solve_rounds
+from rfx.operators.blocks import MapBlocks, feature_blocks
 from rfx.solvers.base import Solution, stack
-from rfx.solvers.blocks import MapBlocks, feature_blocks
-from rfx.solvers.l1 import path_l1, solve_l1
-from rfx.solvers.l1_gram import GramCache
-from rfx.solvers.liblinear import solve_liblinear
-from rfx.solvers.prcd import as_columns, solve_prcd
+from rfx.solvers.l1.algorithm1 import screened, solve_rounds
+from rfx.solvers.l1.gram_cache import GramCache
+from rfx.solvers.l1.newton import path_l1, solve_l1
+from rfx.solvers.l1.prcd import as_columns, solve_prcd
+from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
 HELD_OUT = 0.2

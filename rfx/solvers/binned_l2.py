@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import UsageError
+from rfx.operators.binned import BinnedFeatures
+from rfx.operators.cg import check_problem, conjugate_gradients, dots, late, ratio
 from rfx.solvers.base import Solution
-from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.cg import check_problem, conjugate_gradients, dots, late, ratio
-from rfx.solvers.newton import line_minimum, row_dual_gap
+from rfx.solvers.line_search import line_minimum, row_dual_gap
 
 _RESTART = 500
 # Rows with curvature are copied out when they are a smaller share than this: it costs about one product with Z Z'.

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import UsageError
+from rfx.operators.blocks import ArrayBlocks, KeptRows, adjoint, default_memory_mb, product, size_mb, walk
+from rfx.operators.cg import check_problem, conjugate_gradients, late, sampled_factor
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import ArrayBlocks, KeptRows, adjoint, default_memory_mb, product, size_mb, walk
-from rfx.solvers.cg import check_problem, conjugate_gradients, late, sampled_factor
-from rfx.solvers.newton import line_minimum
+from rfx.solvers.line_search import line_minimum
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
 _SMALLEST_LEVEL = 1000

@@ -10,9 +10,9 @@ eigendecomposition would do for all as well, but costs as much as about twenty-f
 
 import numpy as np
 
+from rfx.operators.blocks import ArrayBlocks, adjoint, default_memory_mb, product, walk
+from rfx.operators.cg import NystromFactor, RowFactor, check_problem, choose_factor, conjugate_gradients, dots, late, sampled_factor
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import ArrayBlocks, adjoint, default_memory_mb, product, walk
-from rfx.solvers.cg import NystromFactor, RowFactor, check_problem, choose_factor, conjugate_gradients, dots, late, sampled_factor
 from rfx.solvers.shifted import solve_shifted
 
 _RESTARTS = 20

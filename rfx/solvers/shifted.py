@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from rfx.solvers.cg import dots
+from rfx.operators.cg import dots
 
 _CHECK = 5
 # The smallest eigenvalue of a system may be this part of what it should be; below it, the factor's rounding has the say.

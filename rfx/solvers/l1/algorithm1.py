@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
+from rfx.operators.blocks import feature_blocks
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import feature_blocks
 
 
 def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_memory_mb=None) -> Solution:

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rfx.errors import UsageError
+from rfx.operators.cg import check_problem, late
 from rfx.solvers.base import Solution, stack
-from rfx.solvers.cg import check_problem, late
-from rfx.solvers.newton import line_minimum, row_dual_gap
+from rfx.solvers.line_search import line_minimum, row_dual_gap
 
 
 def solve_kernel_dense(K, Y, lam, loss, *, tol=1e-6, max_iter=100, deadline=None) -> Solution:

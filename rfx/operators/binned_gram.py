@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from rfx import parallel
-from rfx.solvers.binned import BinnedFeatures
+from rfx.operators.binned import BinnedFeatures
 
 # Row weights that are not few values already are rounded to powers of this, down to this share of the largest.
 _RATIO, _SMALLEST = 1.25, 1e-4
@@ -21,7 +21,7 @@ _S1, _S2, _S4, _S56 = (np.uint64(x) for x in (1, 2, 4, 56))
 
 
 class BinnedDesign:
-    """Binning features for the L1 solver (see `rfx.solvers.l1_design`): predictions, gradients and weighted Gram entries."""
+    """Binning features for the L1 solver (see `rfx.operators.columns`): predictions, gradients and weighted Gram entries."""
 
     complete = exact = True
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from rfx.errors import UsageError
-from rfx.solvers.blocks import adjoint, apply
-from rfx.solvers.cholesky import factor_in_place
+from rfx.operators.blocks import adjoint, apply
+from rfx.operators.cholesky import factor_in_place
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8

@@ -5,10 +5,10 @@ import re
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.solvers import backend
+from rfx.operators.blocks import walk
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import walk
 from rfx.solvers.l2 import l2_certificate
+from rfx.solvers.published import backend
 
 # (penalty, loss) -> LIBLINEAR's -s
 SOLVERS = {("l2", "logistic"): 0, ("l2", "squared_hinge"): 2, ("l1", "squared_hinge"): 5, ("l1", "logistic"): 6}
@@ -17,7 +17,7 @@ SOLVERS = {("l2", "logistic"): 0, ("l2", "squared_hinge"): 2, ("l1", "squared_hi
 def solve_liblinear(blocks, y, lam, loss, penalty, *, tol=0.01, seed=0, timeout=None) -> Solution:
     """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias, by LIBLINEAR, C = 1/lam.
 
-    blocks: row blocks (rfx.solvers.blocks); y: (n,) in {-1, +1}; loss: SquaredHinge or Logistic; tol: LIBLINEAR's `-e`.
+    blocks: row blocks (rfx.operators.blocks); y: (n,) in {-1, +1}; loss: SquaredHinge or Logistic; tol: LIBLINEAR's `-e`.
     LIBLINEAR needs 16 bytes for every entry of the feature matrix. coef is (D,); gap is the duality gap at coef,
     computed here; converged is False where LIBLINEAR warns that it reached its maximal number of iterations.
     Raises UsageError for another loss, BackendTimeout after `timeout` seconds.

@@ -20,10 +20,10 @@ import numpy as np
 
 from rfx import kernels
 from rfx.errors import DataError, UsageError
+from rfx.operators.blocks import default_memory_mb
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import default_memory_mb
-from rfx.solvers.kernel_block import solve_pairs, solve_singles
-from rfx.solvers.kernel_cache import ColumnCache, add_columns
+from rfx.solvers.kernel.block import solve_pairs, solve_singles
+from rfx.solvers.kernel.cache import ColumnCache, add_columns
 
 _BLOCK = 1024
 _FIRST_ROWS = 4096

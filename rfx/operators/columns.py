@@ -12,11 +12,11 @@ from numba import njit
 from scipy import sparse
 
 from rfx.errors import UsageError
+from rfx.operators.binned import BinnedFeatures
+from rfx.operators.binned_gram import BinnedDesign
+from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.operators.products import CHUNK, add_total, products, squares, zero_total
 from rfx.parallel import for_ranges
-from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.binned_gram import BinnedDesign
-from rfx.solvers.blocks import ArrayBlocks, MapBlocks
-from rfx.solvers.l1_products import CHUNK, add_total, products, squares, zero_total
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 

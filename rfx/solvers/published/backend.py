@@ -68,7 +68,7 @@ class NodeFile:
 
 
 def from_blocks(blocks, y) -> NodeFile:
-    """The node file of row blocks (see rfx.solvers.blocks) or of a CSR matrix."""
+    """The node file of row blocks (see rfx.operators.blocks) or of a CSR matrix."""
     if sp.issparse(blocks):
         file = NodeFile(y, np.diff(blocks.indptr))
         file.set_sparse(blocks)
@@ -86,7 +86,7 @@ def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]
     """
     result = os.memfd_create("rfx-result")
     job = job | {"parent": os.getpid()}
-    command = [sys.executable, "-m", "rfx.solvers.backend_child", str(problem.descriptor), str(result), json.dumps(job)]
+    command = [sys.executable, "-m", "rfx.solvers.published.child", str(problem.descriptor), str(result), json.dumps(job)]
     environment = os.environ | {"OMP_NUM_THREADS": str(env.threads())}
     try:
         # a session of its own: Ctrl-C reaches this process alone, which then kills the child

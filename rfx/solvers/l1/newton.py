@@ -18,13 +18,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from rfx.errors import UsageError
+from rfx.operators.columns import WalkDesign, as_design
 from rfx.solvers.base import Solution
-from rfx.solvers.l1_design import WalkDesign, as_design
-from rfx.solvers.l1_dual import GapSafeScreen, best_dual
-from rfx.solvers.l1_gram import GramCache
-from rfx.solvers.l1_interior import hinge_interior_point
-from rfx.solvers.l1_quadratic import residual, solve_quadratic
-from rfx.solvers.newton import l1_line_search
+from rfx.solvers.l1.dual import GapSafeScreen, best_dual
+from rfx.solvers.l1.gram_cache import GramCache
+from rfx.solvers.l1.interior import hinge_interior_point
+from rfx.solvers.l1.quadratic import residual, solve_quadratic
+from rfx.solvers.line_search import l1_line_search
 
 LOSSES = ("squared", "squared_hinge", "logistic")
 # A start from zero passes through larger values of lam, each this fraction of the last, with one step at each: the

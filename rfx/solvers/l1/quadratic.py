@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from scipy import linalg
 
-from rfx.solvers.l1_interior import interior_point
+from rfx.solvers.l1.interior import interior_point
 
 # Relative size of what is added to the diagonal of a face's Hessian: float32 products leave noise of this order.
 RIDGE = 1e-7

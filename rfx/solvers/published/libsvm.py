@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import RfxError, UsageError
-from rfx.solvers import backend
-from rfx.solvers.kernel_svm import KernelSolution
+from rfx.solvers.kernel.svm import KernelSolution
+from rfx.solvers.published import backend
 
 UNBOUNDED = 1e10
 NATIVE = {"gaussian": 2, "linear": 0}

@@ -14,12 +14,12 @@ from numba import njit
 
 from rfx import parallel
 from rfx.errors import UsageError
+from rfx.operators.binned import BinnedFeatures
+from rfx.operators.blocks import default_memory_mb, size_mb
+from rfx.operators.cg import check_problem, late
+from rfx.operators.columns import DenseDesign, as_design
 from rfx.solvers.base import Solution
-from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.blocks import default_memory_mb, size_mb
-from rfx.solvers.cg import check_problem, late
-from rfx.solvers.l1_design import DenseDesign, as_design
-from rfx.solvers.l1_dual import best_dual
+from rfx.solvers.l1.dual import best_dual
 
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
 # Passes from one certificate to the next: it costs about as much as a pass.
@@ -31,7 +31,7 @@ _ROUNDING = 1e-12
 def solve_prcd(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=1000, seed=0, deadline=None) -> Solution:
     """The minimiser of lam ||w||_1 + sum L(z.w, y) for one output.
 
-    Z: BinnedFeatures, row blocks (`rfx.solvers.blocks`) or what `as_columns` made of them, (N, D). y: (N,) targets, or labels in
+    Z: BinnedFeatures, row blocks (`rfx.operators.blocks`) or what `as_columns` made of them, (N, D). y: (N,) targets, or labels in
     {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,) starting point. tol: relative duality gap. max_iter: passes over all columns (n_iter
     counts them). seed: of the order of the columns.
 

@@ -1,6 +1,6 @@
 """L1 regularisation over random binning features: min_w lam ||w||_1 + sum_n L(z_n.w, y_n) (Wu et al. 2016, section 4.2).
 
-Nearly all bins end with weight zero, so that proximal Newton steps on a working set of bins (`rfx.solvers.l1`) are the way,
+Nearly all bins end with weight zero, so that proximal Newton steps on a working set of bins (`rfx.solvers.l1.newton`) are the way,
 as long as it is small enough for its Gram matrix: how often two bins meet in a row (`binned_gram.py`). Small lam wants many
 bins before it drops most of them. Then the quadratic model of the loss is approached grid by grid: the bins of a grid share
 no rows, so that coordinate descent over them separates, and the exact update of a whole grid is one sum over rows by bin, a
@@ -13,11 +13,11 @@ import numpy as np
 from numba import njit
 
 from rfx.errors import UsageError
+from rfx.operators.binned import BinnedFeatures
+from rfx.operators.cg import check_problem, late
 from rfx.solvers.base import Solution
-from rfx.solvers.binned import BinnedFeatures
-from rfx.solvers.cg import check_problem, late
-from rfx.solvers.l1 import largest_working_set, solve_l1
-from rfx.solvers.l1_dual import best_dual
+from rfx.solvers.l1.dual import best_dual
+from rfx.solvers.l1.newton import largest_working_set, solve_l1
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
 _MEMORY = 5

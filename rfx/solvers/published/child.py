@@ -1,4 +1,4 @@
-"""The child of rfx.solvers.backend: maps the problem, calls the C library, writes the result, ends."""
+"""The child of rfx.solvers.published.backend: maps the problem, calls the C library, writes the result, ends."""
 
 import ctypes
 import json
@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 from rfx import env
-from rfx.solvers.backend import NODE
+from rfx.solvers.published.backend import NODE
 
 
 def seed_c(seed: int):

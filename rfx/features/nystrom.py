@@ -25,8 +25,8 @@ _PROPOSALS = 128
 _LLOYD, _TURNS = 2e8, 20
 
 
-class NystroemMap:
-    """z(x) = L^-1 k(x), with what rfx.solvers.blocks asks of a feature map: shape, type, transform, select.
+class NystromMap:
+    """z(x) = L^-1 k(x), with what rfx.operators.blocks asks of a feature map: shape, type, transform, select.
 
     The m landmarks that are linearly independent under the kernel are kept, in the order of a Cholesky factorisation with
     complete pivoting of K_mm in float64 (LAPACK's dpstrf): it ends where no diagonal entry of what is left exceeds m eps
@@ -53,12 +53,12 @@ class NystroemMap:
     def n_features(self) -> int:
         return len(self.factor) if self._columns is None else len(self._columns)
 
-    def select(self, indices) -> "NystroemMap":
+    def select(self, indices) -> "NystromMap":
         """The map made of these features (an index array, a boolean mask or a slice), in that order.
 
         Every feature up to the last of them is computed on the way.
         """
-        part = object.__new__(NystroemMap)
+        part = object.__new__(NystromMap)
         part.__dict__.update(self.__dict__)
         mine = np.arange(len(self.factor)) if self._columns is None else self._columns
         part._columns = mine[indices]

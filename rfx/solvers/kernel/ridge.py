@@ -13,10 +13,10 @@ from scipy.linalg import lapack
 
 from rfx import kernels
 from rfx.errors import DataError, UsageError
+from rfx.operators.blocks import default_memory_mb
+from rfx.operators.cholesky import factor_in_place
 from rfx.parallel import matmul, one_blas_thread
 from rfx.solvers.base import Solution
-from rfx.solvers.blocks import default_memory_mb
-from rfx.solvers.cholesky import factor_in_place
 
 # Rows and columns of one tile of K on the fly.
 _TILE = 2048

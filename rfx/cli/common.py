@@ -73,9 +73,10 @@ def _readable(row):
     yield "method", f"{row['method']}, {row['kernel']} kernel" + (f", gamma {gamma:.4g}" if gamma else "") + f", lambda {row['lam']:g}"
     of = f" of {row['n_features']} features" if row.get("n_features") else " support vectors"
     yield "model", f"{row['model_size']}{of}, {row['model_bytes'] / 1024:.0f} KiB" if row.get("model_bytes") else f"{row['model_size']}{of}"
-    relative = row["gap"] / max(abs(row["objective"]), 1e-300)
+    gap = _relative_gap(row)
+    certificate = "no certificate" if gap is None else f"relative gap {gap:.1e}"
     ended = "converged" if row["converged"] else "DID NOT CONVERGE"
-    yield "training", f"objective {row['objective']:.6g}, relative gap {relative:.1e}, {row['n_iter']} iterations, {ended}"
+    yield "training", f"objective {row['objective']:.6g}, {certificate}, {row['n_iter']} iterations, {ended}"
     if row.get("score") is not None:
         yield row["metric"], f"{row['score']:.4f} on {row['n_test']} rows"
     seconds = f"features {row['seconds_features']:.2f}, training {row['seconds_fit']:.2f}"
@@ -83,6 +84,10 @@ def _readable(row):
         seconds += f", prediction {row['seconds_predict']:.2f}"
     yield "seconds", seconds
     yield "memory", f"{row['peak_rss_mb']:.0f} MiB at the peak"
+
+
+def _relative_gap(row) -> float | None:
+    return None if row["gap"] is None else row["gap"] / max(abs(row["objective"]), 1e-300)
 
 
 def _plain(value):
@@ -110,8 +115,9 @@ def print_path(rows: list[dict], as_json: bool) -> None:
     for name, row in zip(names, rows):
         score = "-" if row.get("score") is None else f"{row['score']:.4f}"
         mark = "" if row["converged"] else "  did not converge"
-        gap = row["gap"] / max(abs(row["objective"]), 1e-300)
-        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9.1e} {score:>9}{mark}")
+        gap = _relative_gap(row)
+        gap = "-" if gap is None else f"{gap:.1e}"
+        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9} {score:>9}{mark}")
 
 
 def finish(rows: list[dict]) -> None:
@@ -119,13 +125,8 @@ def finish(rows: list[dict]) -> None:
     stopped = [row for row in rows if row.get("converged") is False]
     if not stopped:
         return
-    if any(_time_was_up(row) for row in stopped):
+    if any(row["params"].get("ended") == "timeout" for row in stopped):
         click.echo("rfx: the time of --timeout was up before the solver converged; a longer one lets it", err=True)
     else:
         click.echo("rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True)
     sys.exit(3)
-
-
-def _time_was_up(row) -> bool:
-    limit = row["params"].get("timeout")
-    return limit is not None and row["seconds_features"] + row["seconds_fit"] >= limit

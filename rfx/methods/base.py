@@ -102,7 +102,8 @@ class Method:
             "objective": solution.objective,
             "gap": solution.gap,
             "n_iter": solution.n_iter,
-            "converged": bool(solution.converged),
+            "converged": solution.converged,
+            "ended": solution.status,
             "seconds_features": self._seconds_features,
             "seconds_fit": time.perf_counter() - start - self._seconds_features,
         } | self._describe()
@@ -138,7 +139,7 @@ class Method:
 
     def _check_outcome(self, solution):
         """Refuse a certificate or a model with a number that is not finite."""
-        numbers = (solution.objective, solution.gap, *self._state()[1].values())
+        numbers = (solution.objective, solution.gap or 0.0, *self._state()[1].values())
         if not all(np.isfinite(part).all() for part in numbers):
             raise DataError(
                 f"training {self.name} with --lam {self.lam:g} gave numbers that are not finite (objective {solution.objective:g}); "

@@ -19,7 +19,7 @@ from rfx.methods import gamma
 from rfx.methods.expansion import ExpansionMethod
 from rfx.operators.blocks import default_memory_mb, dense
 from rfx.operators.cg import late
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.kernel.dense import solve_kernel_dense
 
 
@@ -60,13 +60,7 @@ class Block(ExpansionMethod):
         self.starts = used[ends]
         self.intercept = np.zeros(Y.shape[1])
         self._keep_nonzero(X[np.concatenate(blocks)], coef)
-        return Solution(
-            self.coef,
-            float(sum(s.objective for s in solutions)),
-            float(sum(s.gap for s in solutions)),
-            int(sum(s.n_iter for s in solutions)),
-            all(s.converged for s in solutions),
-        )
+        return stack(solutions, self.coef, of="block")
 
     def _check_memory(self, n_rows):
         need = self._block_mb(min(self.params["block_size"], n_rows))
@@ -106,7 +100,7 @@ class Block(ExpansionMethod):
                 targets = Y[blocks[b]]
                 if late(self.deadline):
                     value = float(self.loss.value(np.zeros_like(targets), targets).sum())
-                    solutions[b] = Solution(np.zeros_like(targets), value, value, 0, False)
+                    solutions[b] = Solution(np.zeros_like(targets), value, Certificate("gap", value), 0, "timeout")
                     continue
                 own = rows.take(blocks[b])
                 K = kernels.block(p["kernel"], own, own, self.kernel_params)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.solvers.base import Solution, stack
+from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.l2 import solve_l2
 from rfx.solvers.published.liblinear import solve_liblinear
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
@@ -20,7 +20,7 @@ def solve(method, blocks, Y) -> Solution:
     if not blocks.shape[1]:
         # no feature, no weight: every prediction is zero, and that is the minimum
         values = method.loss.value(np.zeros_like(Y), Y).sum(axis=0)
-        return Solution(np.zeros((0, Y.shape[1])), float(values.sum()), 0.0, 0, True)
+        return Solution(np.zeros((0, Y.shape[1])), float(values.sum()), Certificate("gap", 0.0), 0, "converged")
     if solver == "cg":
         if method.loss.name != "squared":
             raise UsageError(f"--solver is cg, which is for squared loss, not {method.loss.name}; add --loss squared or choose rfx")

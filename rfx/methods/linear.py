@@ -103,7 +103,9 @@ class LinearMethod(Method):
         """After a fit with lam_path: a trained method for each lambda, from the largest to the smallest."""
         points = []
         for point, solution in self.path:
-            certificate = {name: getattr(solution, name) for name in ("objective", "gap", "n_iter", "converged")}
+            certificate = {name: getattr(solution, name) for name in ("objective", "gap", "n_iter", "converged")} | {
+                "ended": solution.status
+            }
             point.params = self.params | {"lam": point.lam}
             point.info = self.info | certificate | point._describe()
             points.append(point)

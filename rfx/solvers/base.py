@@ -1,38 +1,155 @@
-"""What every solver returns."""
+"""What every solver takes besides its problem, and what every solver returns.
 
-from dataclasses import dataclass, field
+A solver is a function (matrix, targets, lam, loss, budget, warm, callback) -> Solution.
+"""
+
+import time
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+
+# How a solver can end, from good to bad: the certificate meets the tolerance (where there is none: all that was asked for is
+# done), or what kept it from that. "budget" is what is neither iterations nor time: memory, or the precision of the numbers.
+STATUSES = ("converged", "budget", "max_iter", "timeout")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How exact a solution has to be, and what it may cost; None leaves it to the solver.
+
+    tol: of the certificate, relative to the objective, where the solver does not say otherwise. max_iter: iterations, in the
+    solver's own unit. memory_mb: working memory in MiB. deadline: value of time.monotonic() after which no new step starts.
+    """
+
+    tol: float | None = None
+    max_iter: int | None = None
+    memory_mb: float | None = None
+    deadline: float | None = None
+
+    def filled(self, **defaults) -> "Budget":
+        """This budget with a solver's own numbers for what is None."""
+        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
+
+    def late(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def spent(self, n_iter: int) -> bool:
+        """Whether no more iterations may be made after n_iter of them."""
+        return (self.max_iter is not None and n_iter >= self.max_iter) or self.late()
+
+    def remaining(self) -> float | None:
+        """Seconds to the deadline, a hundredth at least; None without one."""
+        return None if self.deadline is None else max(0.01, self.deadline - time.monotonic())
+
+    def after(self, n_iter: int) -> "Budget":
+        """What is left after n_iter iterations."""
+        return self if self.max_iter is None else replace(self, max_iter=max(0, self.max_iter - n_iter))
+
+    def status(self, converged: bool, n_iter: int) -> str:
+        """One of STATUSES for a solver that ends now, after n_iter iterations."""
+        if converged:
+            return "converged"
+        if self.max_iter is not None and n_iter >= self.max_iter:
+            return "max_iter"
+        return "timeout" if self.late() else "budget"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far from the optimum a solution is at most: `value`, in units of the objective that it stands beside.
+
+    kind: what it was found by: "gap", a dual bound; "residual", of a linear system; "kkt", the largest violation of the
+    optimality conditions.
+    """
+
+    kind: str
+    value: float
 
 
 @dataclass
 class Solution:
     """The outcome of one optimisation.
 
-    coef: (n_columns,) or (n_columns, n_outputs) weights.
-    objective: value of the (un-normalised) objective at coef; summed over outputs.
-    gap: certificate: objective minus a dual lower bound (>= 0), or the largest KKT violation where a solver has no
-        dual bound (its docstring says which); the largest over outputs.
-    n_iter: iterations, in the solver's own unit; summed over outputs.
-    converged: False when an iteration or time limit ended it before the certificate met the tolerance.
-    trace: one dict per outer iteration, for tables and figures.
+    coef: (n_columns,) or (n_columns, n_outputs) weights. objective: the un-normalised objective at coef, summed over outputs.
+    certificate: None where a method has none; summed over outputs, as the objective is. n_iter: iterations, in the solver's
+    own unit; summed over outputs. status: one of STATUSES. trace: one dict a step, see Recorder.
     """
 
     coef: np.ndarray
     objective: float
-    gap: float
+    certificate: Certificate | None
     n_iter: int
-    converged: bool
+    status: str
     trace: list = field(default_factory=list)
 
+    @property
+    def converged(self) -> bool:
+        """Whether it got where it should: see STATUSES."""
+        return self.status == "converged"
 
-def stack(solutions: list[Solution]) -> Solution:
-    """One Solution for several outputs solved one by one (one-vs-all): coef has a column for each."""
+    @property
+    def gap(self) -> float | None:
+        """The certificate's value: objective - gap bounds the optimum from below. None without certificate."""
+        return None if self.certificate is None else self.certificate.value
+
+    @property
+    def relative_gap(self) -> float | None:
+        """The gap divided by the objective; None without certificate."""
+        return relative(self.gap, self.objective)
+
+
+def relative(gap: float | None, objective: float) -> float | None:
+    """gap / |objective|, None without a gap."""
+    return None if gap is None else gap / max(abs(objective), 1e-300)
+
+
+def stack(solutions: list[Solution], coef=None, of: str = "output") -> Solution:
+    """One Solution for several problems solved one by one by the same solver, as one-vs-all does.
+
+    coef: theirs in one array; by default a column for each of them. of: what each entry of the trace calls its problem's number.
+    """
+    gaps = [s.gap for s in solutions]
+    certificate = None if None in gaps else Certificate(solutions[0].certificate.kind, float(sum(gaps)))
     return Solution(
-        coef=np.stack([s.coef for s in solutions], axis=-1),
+        coef=np.stack([s.coef for s in solutions], axis=-1) if coef is None else coef,
         objective=float(sum(s.objective for s in solutions)),
-        gap=float(max(s.gap for s in solutions)),
+        certificate=certificate,
         n_iter=int(sum(s.n_iter for s in solutions)),
-        converged=all(s.converged for s in solutions),
-        trace=[dict(entry, output=k) for k, s in enumerate(solutions) for entry in s.trace],
+        status=max((s.status for s in solutions), key=STATUSES.index),
+        trace=[entry | {of: k} for k, s in enumerate(solutions) for entry in s.trace],
     )
+
+
+class Recorder:
+    """The trace of a solver: every step is told to a callback and kept.
+
+    callback(entry, coef): entry is a dict with `seconds` since the start, without those that callbacks took, and what the
+    solver says, `iteration`, `objective` and `gap` among it; coef() makes the weights of that step. What the callback adds to
+    the entry, such as an error on held-out rows, is kept too.
+    """
+
+    def __init__(self, callback=None):
+        self.callback, self.trace, self._start = callback, [], time.monotonic()
+
+    def __call__(self, coef=None, **entry) -> dict:
+        """Keep one step; coef: a function without arguments that makes its weights."""
+        now = time.monotonic()
+        entry = {"seconds": now - self._start} | entry
+        if self.callback is not None:
+            self.callback(entry, coef)
+            self._start += time.monotonic() - now
+        self.trace.append(entry)
+        return entry
+
+
+def for_output(callback, k: int):
+    """The callback for output k of several, which says so in every entry; None without callback."""
+    if callback is None:
+        return None
+
+    def tell(entry, coef):
+        entry["output"] = k
+        callback(entry, coef)
+
+    return tell

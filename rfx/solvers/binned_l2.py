@@ -14,7 +14,7 @@ import numpy as np
 from rfx.errors import UsageError
 from rfx.operators.binned import BinnedFeatures
 from rfx.operators.cg import check_problem, conjugate_gradients, dots, late, ratio
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.line_search import line_minimum, row_dual_gap
 
 _RESTART = 500
@@ -56,7 +56,7 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
             squares = dots(R, KR)
             objectives = 0.5 * lam * dots(A, F) + 0.5 * dots(F - Y, F - Y)
             gaps = np.minimum(np.maximum(squares, 0.0) / (2 * lam), 0.5 * dots(R, R))
-            trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.max())})
+            trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.sum())})
             solved, stopped = bool(np.all(gaps <= tol * objectives)), n_iter >= max_iter or late(deadline)
             if solved or stopped or n_iter - first >= _RESTART:
                 break
@@ -71,7 +71,8 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
         # what was updated at every step is computed anew before it is believed
         if n_iter == first or stopped:
             break
-    return BinnedSolution(Z.adjoint(A), float(objectives.sum()), float(gaps.max()), n_iter, solved, trace, A)
+    status = Budget(max_iter=max_iter, deadline=deadline).status(solved, n_iter)
+    return BinnedSolution(Z.adjoint(A), float(objectives.sum()), Certificate("gap", float(gaps.sum())), n_iter, status, trace, A)
 
 
 def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, deadline=None) -> BinnedSolution:
@@ -98,7 +99,8 @@ def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, dead
         trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "cg": steps})
         converged = gap <= tol * objective
         if converged or n_iter >= max_iter or late(deadline):
-            return BinnedSolution(Z.adjoint(a), objective, gap, n_iter, converged, trace, a)
+            status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
+            return BinnedSolution(Z.adjoint(a), objective, Certificate("gap", gap), n_iter, status, trace, a)
         q, steps = _direction(Z, v, Kv, loss.second_derivative(f, y), lam, min(0.1, np.sqrt(gap / objective)), deadline)
         Kq = Z.kernel(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))

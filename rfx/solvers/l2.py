@@ -13,7 +13,7 @@ import numpy as np
 from rfx.errors import UsageError
 from rfx.operators.blocks import ArrayBlocks, KeptRows, adjoint, default_memory_mb, product, size_mb, walk
 from rfx.operators.cg import check_problem, conjugate_gradients, late, sampled_factor
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.line_search import line_minimum
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
@@ -46,7 +46,8 @@ def solve_l2(blocks, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, max_me
             chosen = np.sort(order[:count])
             w = newton.run(_keep(blocks.subset(chosen), limit / 2), y[chosen], w, _LEVEL_TOLERANCE)[0]
     w, objective, gap, converged = newton.run(blocks, y, w, tol)
-    return Solution(w, objective, gap, newton.n_iter, converged, newton.trace)
+    status = Budget(max_iter=max_iter, deadline=deadline).status(converged, newton.n_iter)
+    return Solution(w, objective, Certificate("gap", gap), newton.n_iter, status, newton.trace)
 
 
 def l2_certificate(blocks, y, coef, lam, loss) -> tuple[float, float]:

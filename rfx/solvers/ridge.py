@@ -12,7 +12,7 @@ import numpy as np
 
 from rfx.operators.blocks import ArrayBlocks, adjoint, default_memory_mb, product, walk
 from rfx.operators.cg import NystromFactor, RowFactor, check_problem, choose_factor, conjugate_gradients, dots, late, sampled_factor
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.shifted import solve_shifted
 
 _RESTARTS = 20
@@ -69,8 +69,9 @@ def solve_ridge_cg(blocks, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) ->
     G += lam * W
     objectives = 0.5 * lam * dots(W, W) + 0.5 * dots(F - outputs, F - outputs)
     converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * tol * norms))
-    gap = float((dots(G, G) / (2 * lam)).max())
-    return Solution(W.reshape(right.shape[0], *Y.shape[1:]), float(objectives.sum()), gap, n_iter, converged, trace)
+    certificate = Certificate("gap", float(dots(G, G).sum() / (2 * lam)))
+    status = Budget(deadline=deadline, max_iter=max_iter).status(converged, max((entry["iterations"] for entry in trace), default=0))
+    return Solution(W.reshape(right.shape[0], *Y.shape[1:]), float(objectives.sum()), certificate, n_iter, status, trace)
 
 
 def solve_ridge_grid(blocks, Y, lams, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None) -> list[Solution]:
@@ -160,7 +161,7 @@ def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
         objectives = 0.5 * lam * dots(W, W) + 0.5 * dots(F - Y, F - Y)
         gaps = dots(G, G) / (2 * lam)
         converged = bool(np.all(gaps <= tol * objectives))
-        trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.max())})
+        trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.sum())})
         if converged or n_iter >= max_iter or late(deadline):
             break
 
@@ -182,4 +183,5 @@ def _solve(blocks, Y, lam, factors, tol, max_iter, deadline):
         n_iter += steps
         if factors.sampling and steps >= _PATIENCE:
             factor, factors.sampling = None, False
-    return Solution(W, float(objectives.sum()), float(gaps.max()), n_iter, converged, trace)
+    status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
+    return Solution(W, float(objectives.sum()), Certificate("gap", float(gaps.sum())), n_iter, status, trace)

@@ -10,7 +10,7 @@ from scipy.linalg import lapack
 
 from rfx.errors import UsageError
 from rfx.operators.cg import check_problem, late
-from rfx.solvers.base import Solution, stack
+from rfx.solvers.base import Budget, Certificate, Solution, stack
 from rfx.solvers.line_search import line_minimum, row_dual_gap
 
 
@@ -19,7 +19,7 @@ def solve_kernel_dense(K, Y, lam, loss, *, tol=1e-6, max_iter=100, deadline=None
 
     K: (n, n) float64, symmetric positive semidefinite. Y: (n, k) targets, or labels in {-1, +1}. loss: squared,
     squared_hinge or logistic of rfx.losses. tol: gap divided by the objective. max_iter: Newton steps a column (n_iter
-    counts them; a ridge solution is one). Gap: the largest over the columns. Raises UsageError for a loss without second
+    counts them; a ridge solution is one). The gap is summed over the columns. Raises UsageError for a loss without second
     derivative, a lam that is not positive or targets that are not one for each row.
     """
     if not hasattr(loss, "second_derivative"):
@@ -40,7 +40,8 @@ def _ridge(K, Y, lam, tol):
         R = Y - F - lam * A
     gaps = 0.5 * np.einsum("ij,ij->j", R, R)
     objectives = 0.5 * lam * np.einsum("ij,ij->j", A, F) + 0.5 * np.einsum("ij,ij->j", F - Y, F - Y)
-    return Solution(A, float(objectives.sum()), float(gaps.max()), Y.shape[1], bool(np.all(gaps <= tol * objectives)))
+    status = "converged" if np.all(gaps <= tol * objectives) else "budget"
+    return Solution(A, float(objectives.sum()), Certificate("gap", float(gaps.sum())), Y.shape[1], status)
 
 
 def _factor(K, diagonal):
@@ -68,7 +69,8 @@ def _newton(K, y, lam, loss, tol, max_iter, deadline):
         trace.append({"iteration": n_iter, "objective": objective, "gap": gap})
         converged = gap <= tol * objective
         if converged or n_iter >= max_iter or late(deadline):
-            return Solution(a, objective, gap, n_iter, converged, trace)
+            status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
+            return Solution(a, objective, Certificate("gap", gap), n_iter, status, trace)
         roots = np.sqrt(loss.second_derivative(f, y))
         chosen = np.flatnonzero(roots > 1e-8 * roots.max(initial=1e-8))
         q = -v

@@ -16,7 +16,7 @@ from rfx.errors import DataError, UsageError
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cholesky import factor_in_place
 from rfx.parallel import matmul, one_blas_thread
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 
 # Rows and columns of one tile of K on the fly.
 _TILE = 2048
@@ -82,9 +82,9 @@ def solve_kernel_ridge(
     return Solution(
         coef=alpha.reshape(Y.shape),
         objective=float(values.sum()),
-        gap=float(gaps.max()),
+        certificate=Certificate("gap", float(gaps.sum())),
         n_iter=system.passes,
-        converged=converged,
+        status=Budget(max_iter=max_iter, deadline=deadline).status(converged, system.passes),
         trace=trace,
     )
 
@@ -205,9 +205,9 @@ def _refine(system: _System, solve, tol: float, direct: bool):
         residual = Y - fitted - lam * alpha
         gaps = 0.5 * np.einsum("ij,ij->j", residual, residual)
         values = 0.5 * lam * np.einsum("ij,ij->j", alpha, fitted) + 0.5 * ((fitted - Y) ** 2).sum(axis=0)
-        trace.append({"passes": system.passes, "gap": float(gaps.max()), "seconds": time.monotonic() - system.started})
+        trace.append({"passes": system.passes, "gap": float(gaps.sum()), "seconds": time.monotonic() - system.started})
         good = bool(np.all(gaps <= tol * np.maximum(values, 1e-300)))
-        if best is None or gaps.max() < best[1].max():
+        if best is None or gaps.sum() < best[1].sum():
             stalled, best = False, (alpha, gaps, values)
         else:
             stalled = True

@@ -21,7 +21,7 @@ import numpy as np
 from rfx import kernels
 from rfx.errors import DataError, UsageError
 from rfx.operators.blocks import default_memory_mb
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
 
@@ -85,9 +85,9 @@ def solve_kernel_svm(
     return KernelSolution(
         coef=problem.beta,
         objective=float(lam * objective),
-        gap=float(lam * gap),
+        certificate=Certificate("gap", float(lam * gap)),
         n_iter=run.blocks,
-        converged=_met(gap, objective, tol),
+        status=Budget(max_iter=max_iter, deadline=deadline).status(_met(gap, objective, tol), run.blocks),
         trace=trace,
         intercept=float(problem.bias_value),
     )

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from rfx.operators.blocks import feature_blocks
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Certificate, Solution
 
 
 def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_memory_mb=None) -> Solution:
@@ -24,7 +24,7 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
     rounds = min(rounds, n_features)  # a feature a round at least
     bounds = [n_features * t // rounds for t in range(rounds + 1)]
     active, weights = np.empty(0, np.int64), np.empty(0)
-    trace, iterations, converged = [], 0, True
+    trace, iterations, status = [], 0, "converged"
     start = time.perf_counter()
     for first, stop in zip(bounds, bounds[1:]):
         if first == stop:
@@ -39,7 +39,7 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
         if keep is not None:
             keep(kept)
         iterations += solution.n_iter
-        converged = solution.converged
+        status = solution.status
         trace.append(
             {
                 "features": stop,
@@ -52,7 +52,7 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
         )
     coef = np.zeros(n_features)
     coef[active] = weights
-    return Solution(coef, solution.objective, solution.gap, iterations, converged, trace)
+    return Solution(coef, solution.objective, solution.certificate, iterations, status, trace)
 
 
 def screened(blocks, y, lam, loss, coef0, solve) -> Solution:
@@ -67,7 +67,7 @@ def screened(blocks, y, lam, loss, coef0, solve) -> Solution:
     coef = np.zeros(blocks.shape[1])
     if not len(columns):
         value = float(loss.value(np.zeros(len(y)), y).sum())
-        return Solution(coef, value, 0.0, 0, True)
+        return Solution(coef, value, Certificate("gap", 0.0), 0, "converged")
     solution = solve(blocks.select(columns), y)
     coef[columns] = solution.coef
     solution.coef = coef

@@ -15,7 +15,7 @@ from numba import njit
 from rfx.errors import UsageError
 from rfx.operators.binned import BinnedFeatures
 from rfx.operators.cg import check_problem, late
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.newton import largest_working_set, solve_l1
 
@@ -64,7 +64,8 @@ def _joined(first, second, tol) -> Solution:
     """The solution `second`, which went on where `first` had ended."""
     gap = max(0.0, second.objective - max(first.objective - first.gap, second.objective - second.gap))
     trace = first.trace + [dict(entry, iteration=first.n_iter + entry["iteration"]) for entry in second.trace]
-    return Solution(second.coef, second.objective, gap, first.n_iter + second.n_iter, gap <= tol * second.objective, trace)
+    status = "converged" if gap <= tol * second.objective else second.status
+    return Solution(second.coef, second.objective, Certificate("gap", gap), first.n_iter + second.n_iter, status, trace)
 
 
 def _by_grids(Z, y, lam, loss, w, tol, max_iter, deadline, limit) -> Solution:
@@ -78,7 +79,8 @@ def _by_grids(Z, y, lam, loss, w, tol, max_iter, deadline, limit) -> Solution:
         converged = gap <= tol * objective
         few = settled and np.count_nonzero((w != 0) | (np.abs(g) > lam)) < limit
         if converged or few or n_iter >= max_iter or late(deadline):
-            return Solution(w, objective, gap, n_iter, converged, trace)
+            status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
+            return Solution(w, objective, Certificate("gap", gap), n_iter, status, trace)
         accuracy = float(np.clip(0.3 * np.sqrt(gap / objective), 0.01, 0.1))
         target = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, deadline)
         before = w != 0

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from rfx.errors import UsageError
 from rfx.operators.columns import WalkDesign, as_design
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.l1.dual import GapSafeScreen, best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point
@@ -111,9 +111,9 @@ def solve_l1(
     return Solution(
         coef=problem.coef,
         objective=problem.objective,
-        gap=max(0.0, gap),
+        certificate=Certificate("gap", max(0.0, gap)),
         n_iter=problem.n_iter,
-        converged=problem.converged,
+        status=Budget(max_iter=max_iter, deadline=deadline).status(problem.converged, problem.n_iter),
         trace=problem.trace,
     )
 

@@ -18,7 +18,7 @@ from rfx.operators.binned import BinnedFeatures
 from rfx.operators.blocks import default_memory_mb, size_mb
 from rfx.operators.cg import check_problem, late
 from rfx.operators.columns import DenseDesign, as_design
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.l1.dual import best_dual
 
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
@@ -62,7 +62,8 @@ def solve_prcd(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=1000, seed=0, 
             bound = max(bound, best_dual(loss, u, y, lam, design.gradient(u))[0])
             gap = trace[-1]["gap"] = max(0.0, objective - bound)
             if stopped or gap <= tol * objective:
-                return Solution(w, objective, gap, n_iter, gap <= tol * objective, trace)
+                status = Budget(max_iter=max_iter, deadline=deadline).status(gap <= tol * objective, n_iter)
+                return Solution(w, objective, Certificate("gap", gap), n_iter, status, trace)
         start = time.perf_counter()
         order = random.permutation(len(w))
         for threads in (None, 1):

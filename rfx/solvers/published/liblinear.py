@@ -6,7 +6,7 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.operators.blocks import walk
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Certificate, Solution
 from rfx.solvers.l2 import l2_certificate
 from rfx.solvers.published import backend
 
@@ -45,7 +45,8 @@ def solve_liblinear(blocks, y, lam, loss, penalty, *, tol=0.01, seed=0, timeout=
     coef = result["coef"][:, 0] * (1.0 if result["labels"][0] > 0 else -1.0)
     certificate = l1_certificate if penalty == "l1" else l2_certificate
     objective, gap = certificate(blocks, y, coef, lam, loss)
-    return Solution(coef, objective, gap, _iterations(printed), "reaching max number of iterations" not in printed)
+    status = "max_iter" if "reaching max number of iterations" in printed else "converged"
+    return Solution(coef, objective, Certificate("gap", gap), _iterations(printed), status)
 
 
 def l1_certificate(blocks, y, coef, lam, loss) -> tuple[float, float]:

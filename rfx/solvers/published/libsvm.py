@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import RfxError, UsageError
+from rfx.solvers.base import Certificate
 from rfx.solvers.kernel.svm import KernelSolution
 from rfx.solvers.published import backend
 
@@ -53,7 +54,8 @@ def solve_libsvm(name, X, y, params, lam, loss, *, tol=1e-3, seed=0, timeout=Non
     decision = kernels.decision(name, params, X[support], coef[support], X)
     objective, gap = _certificate(decision, coef, intercept, y, lam, loss)
     iterations = sum(int(word) for word in re.findall(r"#iter = (\d+)", printed))
-    return KernelSolution(coef, objective, gap, iterations, "reaching max number" not in printed, intercept=intercept)
+    status = "max_iter" if "reaching max number" in printed else "converged"
+    return KernelSolution(coef, objective, Certificate("gap", gap), iterations, status, intercept=intercept)
 
 
 def _native(X, y):

@@ -143,7 +143,8 @@ def certificate(X, y, coef, intercept):
 def compare(names):
     print(f"{env.cpu_name()}, {env.threads()} threads\n")
     print(
-        "| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx | processor seconds | times rfx | peak MB | of it before training |"
+        "| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx | processor seconds | times rfx "
+        "| peak MB | of it before training |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name in names:
@@ -158,25 +159,28 @@ def compare(names):
             ours = ours or result
             print(
                 f"| {name} | {len(y):,} | {solver} | {objective:.3f} | {gap / objective:.1e} | {support:,} | {result['seconds']:.2f} "
-                f"| {result['seconds'] / ours['seconds']:.1f} | {result['processor']:.2f} | {result['processor'] / ours['processor']:.1f} | {result['memory']:.0f} | {result['before']:.0f} |",
+                f"| {result['seconds'] / ours['seconds']:.1f} | {result['processor']:.2f} "
+                f"| {result['processor'] / ours['processor']:.1f} | {result['memory']:.0f} | {result['before']:.0f} |",
                 flush=True,
             )
 
 
 def growth():
     print(
-        f"{env.cpu_name()}, {env.threads()} threads; generated data of covtype's shape, squared hinge, no bias, lam = {LAM:g}, tolerance 1e-3\n"
+        f"{env.cpu_name()}, {env.threads()} threads; generated data of covtype's shape, squared hinge, no bias, "
+        f"lam = {LAM:g}, tolerance 1e-3\n"
     )
     print(
-        "| kernel | rows | objective | relative gap | converged | support vectors | blocks | columns | seconds | processor seconds | peak MB |"
+        "| kernel | rows | objective | relative gap | converged | support vectors | blocks | columns | seconds | processor seconds "
+        "| peak MB |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for kernel in GROWTH_KERNELS:
         for n_rows in GROWTH_ROWS:
             r = run_child("growth", kernel, n_rows)
             print(
-                f"| {kernel} | {n_rows:,} | {r['objective']:.3f} | {r['gap'] / r['objective']:.1e} | {'yes' if r['converged'] else 'no'} | {r['support']:,} "
-                f"| {r['blocks']} | {r['columns']:,} | {r['seconds']:.1f} | {r['processor']:.1f} | {r['memory']:.0f} |",
+                f"| {kernel} | {n_rows:,} | {r['objective']:.3f} | {r['gap'] / r['objective']:.1e} | {'yes' if r['converged'] else 'no'} "
+                f"| {r['support']:,} | {r['blocks']} | {r['columns']:,} | {r['seconds']:.1f} | {r['processor']:.1f} | {r['memory']:.0f} |",
                 flush=True,
             )
 

@@ -272,7 +272,8 @@ def seconds_train(row: dict) -> float | None:
 def exclusive(path):
     """Hold the lock of the results file `path` (the file `PATH.lock`) while a plan runs.
 
-    Raises LockedError when another process holds it, DataError when `path` can't be a results file. The kernel frees the lock when its holder dies, however it dies.
+    Raises LockedError when another process holds it, DataError when `path` can't be a results file. The kernel
+    frees the lock when its holder dies, however it dies.
     """
     from rfx.errors import LockedError
 

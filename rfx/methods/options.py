@@ -126,8 +126,8 @@ OPTIONS = {
         Option(
             "gamma",
             float,
-            "Bandwidth of exp(-gamma ||x-y||^2) and exp(-gamma ||x-y||), 1/sigma of Wu et al.: a number; paper: 1/2 (Gaussian), 1 (Laplacian); "
-            "median: from median distances; tuned: median times 1/4, 1, 4 or 16, by validation.",
+            "Bandwidth of exp(-gamma ||x-y||^2) and exp(-gamma ||x-y||), 1/sigma of Wu et al.: a number; paper: 1/2 (Gaussian), 1 "
+            "(Laplacian); median: from median distances; tuned: median times 1/4, 1, 4 or 16, by validation.",
             ("paper", "median", "tuned"),
             low=0,
             open_low=True,
@@ -136,8 +136,8 @@ OPTIONS = {
             "features",
             str,
             "Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
-            "whole ball (offset), within the range of the training rows (range), where they tell rows apart, or so and drawn from ten times "
-            "as many by their leverage on the training rows (leverage), for a better approximation by the same number.",
+            "whole ball (offset), within the range of the training rows (range), where they tell rows apart, or so and drawn from "
+            "ten times as many by their leverage on the training rows (leverage), for a better approximation by the same number.",
             ("offset", "pairs", "range", "leverage"),
         ),
         Option("n_features", int, "Number D of random features; of landmarks (nystrom).", low=1, high=_MOST),
@@ -183,8 +183,8 @@ OPTIONS = {
         Option(
             "lam_path",
             Path,
-            "Solve for a whole path of lambdas (rf, sparse-rf), from one Gram matrix or each started at the one before, over all D features "
-            "at once; a model and a row each.",
+            "Solve for a whole path of lambdas (rf, sparse-rf), from one Gram matrix or each started at the one before, over all D "
+            "features at once; a model and a row each.",
         ),
         Option(
             "loss",

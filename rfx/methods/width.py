@@ -24,8 +24,8 @@ def check(X, scaling: str, vectors: int, itemsize: int) -> None:
     if needed > max(available, LEAST):
         sparser = ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
         raise DataError(
-            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, for which some {needed:,.0f} MiB would be needed, but {available:,.0f} MiB "
-            f"are free; is the largest column index right? if so, choose fewer random features{sparser}"
+            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, for which some {needed:,.0f} MiB would be needed, but "
+            f"{available:,.0f} MiB are free; is the largest column index right? if so, choose fewer random features{sparser}"
         )
 
 

@@ -15,9 +15,10 @@ SMALL = 2**28
 def products(Z, rows, weights, left, right, dtype=None):
     """[sum of weight * Z[row, left] Z[row, left]', the same with Z[row, right] where given], chunk by chunk.
 
-    GEMM and SYRK in Z's precision or that of dtype, in float64 up to SMALL products, of columns and weights relative to their largest: signs and 0/1 weights are then summed
-    without rounding, whose noise would otherwise outweigh the least eigenvalues. Each thread takes some of the chunks: BLAS's
-    own threads spin while they wait for each other, which on a busy machine costs many times the work.
+    GEMM and SYRK in Z's precision or that of dtype, in float64 up to SMALL products, of columns and weights relative to their
+    largest: signs and 0/1 weights are then summed without rounding, whose noise would otherwise outweigh the least eigenvalues.
+    Each thread takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy machine costs
+    many times the work.
     """
     size = len(left) + (0 if right is None else len(right))
     dtype = np.dtype(np.float64) if len(rows) * len(left) * size <= SMALL else dtype or Z.dtype

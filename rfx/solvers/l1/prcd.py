@@ -32,8 +32,8 @@ def solve_prcd(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=1000, seed=0, 
     """The minimiser of lam ||w||_1 + sum L(z.w, y) for one output.
 
     Z: BinnedFeatures, row blocks (`rfx.operators.blocks`) or what `as_columns` made of them, (N, D). y: (N,) targets, or labels in
-    {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,) starting point. tol: relative duality gap. max_iter: passes over all columns (n_iter
-    counts them). seed: of the order of the columns.
+    {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,) starting point. tol: relative duality gap. max_iter: passes over
+    all columns (n_iter counts them). seed: of the order of the columns.
 
     The trace has an entry a pass: `iteration`, `objective`, `nnz`, `seconds` (of the passes, without certificates), `alone`
     (passes made anew by one thread) and, at every tenth pass and the last, `gap`. Raises UsageError for another loss, a lam that is

@@ -56,7 +56,7 @@ def make_definite(H) -> int:
     converges there.
     """
     diagonal = np.diagonal(H).copy()
-    for attempt, share in enumerate((RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), start=1):
+    for attempt, share in enumerate((RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), start=1):  # noqa: B007
         np.fill_diagonal(H, diagonal + share * diagonal.max(initial=0.0))
         try:
             linalg.cho_factor(H.T, lower=True, check_finite=False)

@@ -1,0 +1,122 @@
+"""What earlier versions wrote is still read: models predict the same, a results file counts as done, scores stay.
+
+tests/fixtures/make.py says how the files were made, and by which version.
+"""
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from rfx import methods
+from rfx.cli import cli
+from rfx.data import svmlight
+from rfx.experiments import plan, results, single
+
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
+PREDICTIONS = json.loads((FIXTURES / "predictions.json").read_text())
+ROWS = results.read(FIXTURES / "results.csv")
+
+
+def rows_of(name):
+    data = PREDICTIONS[name]["data"]
+    return svmlight.read(FIXTURES / f"{data}-test.libsvm")
+
+
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_a_model_of_then_predicts_the_same(name):
+    then = PREDICTIONS[name]
+    method = methods.load(FIXTURES / "models" / f"{name}.npz")
+    X, y = rows_of(name)
+    decision = method.decision_function(X)
+    expected = np.array(then["decision"]).reshape(decision.shape)
+    # float32 features: another BLAS or order of summing moves the last digits
+    np.testing.assert_allclose(decision, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(method.labels(decision), np.array(then["labels"], float), rtol=1e-5)
+    score = single.evaluate(method, X, y)
+    assert (score["metric"], score["score"]) == (then["metric"], pytest.approx(then["score"], rel=1e-6))
+
+
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_the_same_options_still_make_that_model(name):
+    then = PREDICTIONS[name]
+    words = then["options"].split()
+    options = {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2])}
+    data = FIXTURES / f"{then['data']}.libsvm"
+    spec = {"dataset": str(data), "test": str(data).replace(".libsvm", "-test.libsvm"), "method": options.pop("method")}
+    row = single.execute(spec | {"options": options, "seed": int(options.pop("seed"))})
+    # two solutions within the same tolerance need not agree in more than their objective
+    tolerance = max(1e-6, 2 * abs(then["gap"]) / abs(then["objective"]))
+    assert row["objective"] == pytest.approx(then["objective"], rel=tolerance)
+    assert (row["metric"], row["score"]) == (
+        then["metric"],
+        pytest.approx(then["score"], rel=1e-3, abs=0.034 if then["metric"] == "accuracy" else 0),
+    )
+
+
+def test_every_method_of_then_has_a_model():
+    kept = {PREDICTIONS[name]["options"].split()[1] for name in PREDICTIONS}
+    assert kept == {"kernel", "rf", "sparse-rf", "rb", "sparse-rb", "nystrom", "block"}
+    assert {path.stem for path in (FIXTURES / "models").iterdir()} == set(PREDICTIONS)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder with the plan of then, its data and its results."""
+    for pattern in ("*.libsvm", "plan.toml", "results.csv"):
+        for path in FIXTURES.glob(pattern):
+            shutil.copy(path, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_results_file_of_then_is_read_by_its_columns():
+    with open(FIXTURES / "results.csv", newline="") as file:
+        raw = list(csv.DictReader(file))
+    assert [row["key"] for row in ROWS] == [row["key"] for row in raw]
+    for row, fields in zip(ROWS, raw):
+        for name in ("dataset", "method", "status", "message", "kernel", "metric", "cpu"):
+            assert (row[name] or "") == fields[name]
+        for name in ("score", "lam", "gap", "n_train", "model_size", "seed"):
+            assert row[name] == (float(fields[name]) if fields[name] else None)
+        assert row["params"] == json.loads(fields["params"])
+        assert row["converged"] == {"true": True, "false": False, "": None}[fields["converged"]]
+    assert [row["status"] for row in ROWS].count("ok") == 11
+    assert {row["status"] for row in ROWS} == {"ok", "failed", "timeout"}
+
+
+def test_its_runs_count_as_done(kept):
+    before = (kept / "results.csv").read_bytes()
+    done = CliRunner().invoke(cli, ["run", "plan.toml", "--results", "results.csv"], standalone_mode=False)
+    assert done.return_value == 3, "one failed, one took too long and one did not converge, as then"
+    assert "13 have a row in results.csv, 0 to do" in done.stderr
+    assert (kept / "results.csv").read_bytes() == before
+    # and what failed is made again on request, under the key by which the next run finds it
+    done = CliRunner().invoke(cli, ["run", "plan.toml", "--results", "results.csv", "--retry-failed", "--dry-run"], standalone_mode=False)
+    assert "2 of 13 runs to do" in done.stderr
+
+
+def test_a_row_of_today_goes_into_the_file_of_then(kept):
+    results.append("results.csv", {"key": "0123456789abcdef", "status": "ok", "dataset": "iris", "score": 0.5, "params": {"n": 1}})
+    rows = results.read("results.csv")
+    assert rows[: len(ROWS)] == ROWS
+    assert (len(rows), rows[-1]["score"], rows[-1]["params"]) == (len(ROWS) + 1, 0.5, {"n": 1})
+
+
+SCORES = [row for row in csv.DictReader((FIXTURES / "scores.csv").open(newline=""))]
+
+
+@pytest.mark.parametrize(
+    "number", [n for n, run in enumerate(plan.load("demo").runs) if run["dataset"] in ("breast_cancer", "diabetes-sklearn")]
+)
+def test_the_demo_gives_the_scores_of_then(number):
+    run = plan.load("demo").runs[number]
+    row = single.execute(run)
+    then = [score for score in SCORES if (score["plan"], score["dataset"], score["method"]) == ("demo", run["dataset"], run["method"])]
+    assert len(then) == 1
+    assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
+    assert row["model_size"] == int(then[0]["model_size"])

@@ -39,10 +39,10 @@ def test_rfx_line_parses(line):
 
         methods.create(context.params["method"], **given_options(context.params))
     if arguments[0] in ("run", "table"):
-        from rfx.experiments import plan
+        from rfx import papers
 
         name = context.params.get("plan")
-        assert name is None or name in plan.names()
+        assert name is None or name in papers.plans()
 
 
 def test_every_command_is_in_the_readme():

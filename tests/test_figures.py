@@ -10,12 +10,27 @@ import zlib
 import pytest
 from click.testing import CliRunner
 
-from rfx import methods
+from rfx import methods, papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import figures, plan, results, tables, wu2016
-from rfx.experiments.papers import curves, printed
+from rfx.experiments import figures, plan, results, tables
+from rfx.experiments.printed import curves, printed
 from rfx.experiments.tables_render import FORMATS, render
+from rfx.papers.wu2016 import curves as wu2016
+
+WU2016 = "rfx.papers.wu2016"
+
+
+def draw(name, rows, output=None, setting=None):
+    return figures.draw(name, rows, output, setting, papers.figures())
+
+
+def build(name, rows, setting=None):
+    return tables.build(name, rows, setting, papers.tables())
+
+
+def runs_of(name, quick=False):
+    return plan.load(name, quick, papers.plans()).runs
 
 
 def row(label, dataset="cadata", method="rb", **more):
@@ -82,13 +97,13 @@ def polyline(path, gid):
 
 
 def test_registry():
-    assert set(figures.registry()) == set(ROWS)
-    assert set(ROWS) | {"wu2016-table1"} <= set(tables.registry())
+    assert set(papers.figures()) == set(ROWS)
+    assert set(ROWS) | {"wu2016-table1"} <= set(papers.tables())
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_files_are_whole_and_say_what_they_are(name, tmp_path):
-    png, svg = figures.draw(name, ROWS[name], tmp_path)
+    png, svg = draw(name, ROWS[name], tmp_path)
     assert (png, svg) == (tmp_path / f"{name}.png", tmp_path / f"{name}.svg")
     assert sorted(tmp_path.iterdir()) == [png, svg], "no temporary file is left"
     content = png.read_bytes()
@@ -102,14 +117,14 @@ def test_files_are_whole_and_say_what_they_are(name, tmp_path):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_same_rows_give_the_same_files(name, tmp_path):
-    one, other = figures.draw(name, ROWS[name], tmp_path / "a"), figures.draw(name, ROWS[name], tmp_path / "b.svg")
+    one, other = draw(name, ROWS[name], tmp_path / "a"), draw(name, ROWS[name], tmp_path / "b.svg")
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
     assert b"date" not in one[1].read_bytes().lower()
 
 
 @pytest.mark.parametrize("name", ["wu2016-fig3", "wu2016-fig4"])
 def test_sweeps_have_ours_and_the_authors_curves(name, tmp_path):
-    _, svg = figures.draw(name, ROWS[name], tmp_path)
+    _, svg = draw(name, ROWS[name], tmp_path)
     short = name.removeprefix("wu2016-")
     found = identifiers(svg)
     for dataset in ("cadata", "ijcnn1"):
@@ -122,7 +137,7 @@ def test_sweeps_have_ours_and_the_authors_curves(name, tmp_path):
 
 
 def test_comparison_has_all_methods_by_both(tmp_path):
-    _, svg = figures.draw("wu2016-fig5", ROWS["wu2016-fig5"], tmp_path)
+    _, svg = draw("wu2016-fig5", ROWS["wu2016-fig5"], tmp_path)
     found = identifiers(svg)
     for method in wu2016.METHODS:
         for quantity in ("test", "seconds", "seconds-by-test", "memory-by-test"):
@@ -132,7 +147,7 @@ def test_comparison_has_all_methods_by_both(tmp_path):
 
 
 def test_speedup_of_both_methods(tmp_path):
-    _, svg = figures.draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
+    _, svg = draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
     assert {"fig6-cadata-sparse-rb-ours", "fig6-cadata-sparse-rf-ours"} <= identifiers(svg)
     rb, rf = wu2016.speedups(timed())
     assert (rb.ours[1]["speedup"], rb.ours[2]["speedup"], rb.ours[2]["low"], rb.ours[2]["high"]) == (1, 1.5, 1.5, 2)
@@ -143,26 +158,26 @@ def test_speedup_of_both_methods(tmp_path):
 
 def test_settings_are_kept_apart(tmp_path):
     rows = swept("fig3") + swept("fig3", "paper")[:1]
-    figures.draw("wu2016-fig3", rows, tmp_path / "first")
+    draw("wu2016-fig3", rows, tmp_path / "first")
     assert "fig3-ijcnn1-test-ours" not in identifiers(tmp_path / "first.svg"), "paper is the first setting there is"
-    figures.draw("wu2016-fig3", rows, tmp_path / "asked", setting="tuned")
+    draw("wu2016-fig3", rows, tmp_path / "asked", setting="tuned")
     assert "fig3-ijcnn1-test-ours" in identifiers(tmp_path / "asked.svg")
     with pytest.raises(UsageError, match="--setting best: wu2016-fig3 has paper, tuned"):
-        figures.draw("wu2016-fig3", rows, tmp_path, setting="best")
+        draw("wu2016-fig3", rows, tmp_path, setting="best")
 
 
 def test_refusals(tmp_path):
-    for build, name in ((figures.draw, "fig6"), (tables.build, "fig6"), (tables.build, "table1")):
+    for make, name in ((draw, "fig6"), (build, "fig6"), (build, "table1")):
         with pytest.raises(UsageError, match=f"--setting tuned: wu2016-{name} has no settings"):
-            build(f"wu2016-{name}", timed(), setting="tuned")
+            make(f"wu2016-{name}", timed(), setting="tuned")
     for name in ROWS:
         with pytest.raises(DataError, match=f"no finished rows of {name}.*rfx run {name} makes them"):
-            figures.draw(name, [row("fig3-tuned", status="failed", message="x")], tmp_path)
+            draw(name, [row("fig3-tuned", status="failed", message="x")], tmp_path)
     with pytest.raises(UsageError, match="there is no figure x .there are: wu2016-fig3"):
-        figures.draw("x", [], tmp_path)
+        draw("x", [], tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="can't be written: .*; give another --output"):
-        figures.draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path / "file" / "f")
+        draw("wu2016-fig3", ROWS["wu2016-fig3"], tmp_path / "file" / "f")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
@@ -193,39 +208,39 @@ def lines(table, title):
 
 def test_table1_counts_and_names_what_differs():
     sizes = {"n_train": 49437, "n_test": 271617, "n_inputs": 8, "params": {"n_classes": 2, "label": "table1"}}
-    table = tables.build("wu2016-table1", [row("table1"), classes("table1", "cod-rna", **sizes)])
-    assert printed("wu2016", "table1")["SUSY", "", "", "n_train"] == 4_000_000 and len(printed("wu2016", "table1")) == 36
+    table = build("wu2016-table1", [row("table1"), classes("table1", "cod-rna", **sizes)])
+    assert printed(WU2016, "table1")["SUSY", "", "", "n_train"] == 4_000_000 and len(printed(WU2016, "table1")) == 36
     by_name = {line[0]: line[1:] for line in table.sections[0].lines}
     assert by_name["cadata"][:4] == ["16,512 / 16,512", "4,128 / 4,128", "8 / 8", "1 / 1"]
     assert by_name["SUSY"][0] == "- / 4,000,000" and "cpusmall" not in by_name
     assert not any(note.startswith("Mismatch") for note in table.notes)
     assert any("49,437 of the training file's 59,535 rows are drawn" in note for note in table.notes)
     assert any("38 fewer, 78,785" in note for note in table.notes)
-    wrong = tables.build("wu2016-table1", [row("table1", n_train=16000)])
+    wrong = build("wu2016-table1", [row("table1", n_train=16000)])
     assert "Mismatch: cadata: N train is 16,000 in the data, 16,512 in the paper." in wrong.notes
 
 
 def test_table3_is_ours_beside_the_plot_data():
-    table = tables.build("wu2016-fig3", [*swept("fig3"), row("fig3-tuned", "census", status="failed", message="no public download")])
+    table = build("wu2016-fig3", [*swept("fig3"), row("fig3-tuned", "census", status="failed", message="no public download")])
     (line,) = [line for line in lines(table, "cadata (relative error)") if line[0] == "1.58"]
     assert line[1:] == ["0.2500 / 0.2561", "0.2000 / 0.2274", "2 / 0.32", "7,872 / 5,095", "61.5 / 39.8"]
     found = cell(table, dataset="cadata", gamma=1.58, field="test")
     assert (found["ours"], found["paper"], found["setting"]) == (0.25, 0.256081, "tuned")
     assert cell(table, dataset="ijcnn1", gamma=1.58, field="train")["ours"] == 0.99
     assert "No result: census, rb (failed, runs: 1): no public download" in table.notes
-    assert lines(tables.build("wu2016-fig3", [row("fig3-paper", converged=False)]), "cadata")[10][1] == "0.2500* / 0.2561"
+    assert lines(build("wu2016-fig3", [row("fig3-paper", converged=False)]), "cadata")[10][1] == "0.2500* / 0.2561"
 
 
 def test_table4_names_the_sigma():
-    table = tables.build("wu2016-fig4", swept("fig4"))
+    table = build("wu2016-fig4", swept("fig4"))
     found = [line[0] for line in lines(table, "cadata (relative error; gamma = 1/sigma = 4.46)")]
     assert found == ["8", "16", "32", "64", "128", "256", "512", "1,024"]
     assert not any(section.title.startswith("letter") for section in table.sections), "only data sets that have rows"
-    assert cell(tables.build("wu2016-fig4", []), dataset="letter", n_grids=1024, field="test")["paper"] == 0.9298
+    assert cell(build("wu2016-fig4", []), dataset="letter", n_grids=1024, field="test")["paper"] == 0.9298
 
 
 def test_table5_has_all_methods_and_what_a_target_costs():
-    table = tables.build("wu2016-fig5", compared())
+    table = build("wu2016-fig5", compared())
     found = lines(table, "cadata (relative error)")
     assert found[0][:4] == ["8", "test", "0.3000 / 0.3024", "0.3000 / 0.3305"]
     assert found[-3] == ["all", "test", "- / -", "- / -", "- / -", "- / -", "0.2100 / 0.2515"]
@@ -236,7 +251,7 @@ def test_table5_has_all_methods_and_what_a_target_costs():
 
 
 def test_table6_is_seconds_and_speedup():
-    found = tables.build("wu2016-fig6", timed()).sections[0].lines
+    found = build("wu2016-fig6", timed()).sections[0].lines
     assert found[0][:5] == ["cadata", "sparse-rb", "1", "5", "1.00 (1.00 to 1.00)"]
     assert found[1][2:5] == ["2", "3.33", "1.50 (1.50 to 2.00)"] and found[3][4] == "1.00 (1.00 to 1.00)"
 
@@ -245,25 +260,25 @@ def test_table6_is_seconds_and_speedup():
 @pytest.mark.parametrize("name", ["wu2016-table1", *ROWS])
 def test_every_format_renders_with_and_without_rows(name, form):
     for rows in ([], ROWS.get(name, [row("table1")])):
-        assert render(tables.build(name, rows), form).endswith("\n")
+        assert render(build(name, rows), form).endswith("\n")
 
 
 def test_plot_data():
-    assert len(curves("wu2016_fig3")) == 10 * 19 and len(curves("wu2016_fig4")) == 10 * 8
-    for name in ("wu2016_fig3", "wu2016_fig4", "wu2016_fig5"):
-        for line in curves(name):
+    assert len(curves(WU2016, "fig3")) == 10 * 19 and len(curves(WU2016, "fig4")) == 10 * 8
+    for name in ("fig3", "fig4", "fig5"):
+        for line in curves(WU2016, name):
             assert line["dataset"] in wu2016.DATA and 0 < line["test"] <= 1 and line["seconds_train"] > 0
-    (point,) = (line for line in curves("wu2016_fig5") if (line["dataset"], line["method"], line["n_features"]) == ("ijcnn1", "rb", 1024))
+    (point,) = (line for line in curves(WU2016, "fig5") if (line["dataset"], line["method"], line["n_features"]) == ("ijcnn1", "rb", 1024))
     assert (point["test"], point["parameter"]) == (0.979858, 1.58)
-    assert {line["method"] for line in curves("wu2016_fig5")} == set(wu2016.METHODS)
+    assert {line["method"] for line in curves(WU2016, "fig5")} == set(wu2016.METHODS)
 
 
 # -------------------------------------------------------------------------------------------------- plans
 
 
 def test_plan_of_figure3_is_the_authors_grid():
-    runs = plan.load("wu2016-fig3").runs
-    grid = {line["gamma"] for line in curves("wu2016_fig3")}
+    runs = runs_of("wu2016-fig3")
+    grid = {line["gamma"] for line in curves(WU2016, "fig3")}
     for dataset in ("cadata", "mnist"):
         for setting in wu2016.SETTINGS:
             own = [run["options"] for run in runs if (run["dataset"], run["label"]) == (dataset, f"fig3-{setting}")]
@@ -275,8 +290,8 @@ def test_plan_of_figure3_is_the_authors_grid():
 
 
 def test_plan_of_figure4_has_the_sigma_of_the_plot_data():
-    fixed = {line["dataset"]: line["gamma"] for line in curves("wu2016_fig4")}
-    runs = plan.load("wu2016-fig4").runs
+    fixed = {line["dataset"]: line["gamma"] for line in curves(WU2016, "fig4")}
+    runs = runs_of("wu2016-fig4")
     for run in runs:
         dataset = wu2016.DATA[run["dataset"]] or run["dataset"]
         assert run["options"]["gamma"] == (0.22 if run["dataset"] == "census16h" else fixed[dataset])
@@ -285,8 +300,8 @@ def test_plan_of_figure4_has_the_sigma_of_the_plot_data():
 
 
 def test_plan_of_figure5_has_the_authors_parameters_or_one_for_all_methods():
-    authors = {(line["dataset"], line["method"], line["n_features"]): line["parameter"] for line in curves("wu2016_fig5")}
-    runs = plan.load("wu2016-fig5").runs
+    authors = {(line["dataset"], line["method"], line["n_features"]): line["parameter"] for line in curves(WU2016, "fig5")}
+    runs = runs_of("wu2016-fig5")
     for run in runs:
         options, method = run["options"], run["method"]
         size = options.get("n_grids") or options.get("n_features") or options.get("block_size")
@@ -307,21 +322,21 @@ def test_plan_of_figure5_has_the_authors_parameters_or_one_for_all_methods():
 
 def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch):
     monkeypatch.setattr(plan.env, "threads", lambda: 6)
-    runs = plan.load("wu2016-fig6").runs
+    runs = runs_of("wu2016-fig6")
     for dataset in ("cadata", "ijcnn1"):
         for method in ("sparse-rb", "sparse-rf"):
             own = [(run["seed"], run["threads"]) for run in runs if (run["dataset"], run["method"]) == (dataset, method)]
             assert own == [(seed, threads) for seed in (0, 1, 2) for threads in (1, 2, 4)], "one thread right before several"
     assert all(run["fixed_threads"] and run["options"]["solver"] == "prcd" for run in runs)
     monkeypatch.setattr(plan.env, "threads", lambda: 1)
-    assert {run["threads"] for run in plan.load("wu2016-fig6").runs} == {1}
+    assert {run["threads"] for run in runs_of("wu2016-fig6")} == {1}
 
 
-@pytest.mark.parametrize("name", [name for name in plan.names() if name.startswith("wu2016")])
+@pytest.mark.parametrize("name", [name for name in papers.plans() if name.startswith("wu2016")])
 def test_every_run_has_a_place_in_its_table_and_a_scaling(name):
     short = name.removeprefix("wu2016-")
     for quick in (False, True):
-        for run in plan.load(name, quick).runs:
+        for run in runs_of(name, quick):
             assert run["dataset"] in wu2016.DATA and run["split"] == "wu2016"
             assert run["label"] in {short, *(f"{short}-{setting}" for setting in wu2016.SETTINGS)}
             assert short == "table1" or "scaling" in run["options"]

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from rfx import papers
 from rfx.errors import UsageError
 from rfx.experiments import plan, results
 
@@ -136,18 +137,17 @@ def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypa
 
 def test_no_such_plan_and_no_small_form(write, tmp_path):
     with pytest.raises(UsageError, match="neither a plan .*yen2014-table1.* nor a TOML file"):
-        plan.load(tmp_path / "none.toml")
+        plan.load(tmp_path / "none.toml", known=papers.plans())
     with pytest.raises(UsageError, match="it has no small form"):
         plan.load(write(RUN), quick=True)
 
 
-@pytest.mark.parametrize("name", plan.names())
+@pytest.mark.parametrize("name", papers.plans())
 def test_plans_that_come_with_rfx(name):
     from rfx.data import registry
-    from rfx.experiments import tables
 
-    loaded = plan.load(name)
-    assert loaded.title and loaded.table in tables.registry()
+    loaded = plan.load(name, known=papers.plans())
+    assert loaded.title and loaded.table in papers.tables()
     assert len({results.key(run) for run in loaded.runs}) == len(loaded.runs)
     for run in loaded.runs:
         dataset, _, parameters = run["dataset"].partition(":")
@@ -158,20 +158,22 @@ def test_plans_that_come_with_rfx(name):
 
 @pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2"])
 def test_small_forms_are_smaller(name):
-    small, whole = plan.load(name, quick=True), plan.load(name)
+    small, whole = (plan.load(name, quick, papers.plans()) for quick in (True, False))
     assert 0 < len(small.runs) < len(whole.runs) / 2
     assert max(run["options"].get("n_features", 0) for run in small.runs) <= 1000
 
 
 def test_quick_as_part_of_the_name():
-    assert plan.load("yen2014-table1-quick") == plan.load("yen2014-table1", quick=True)
+    known = papers.plans()
+    assert plan.load("yen2014-table1-quick", known=known) == plan.load("yen2014-table1", quick=True, known=known)
+    assert plan.load("demo").name == "demo", "a general plan needs no paper"
 
 
 def test_every_run_of_the_plans_has_a_place_in_its_table():
-    from rfx.experiments import tables_yen2014
+    from rfx.papers.yen2014 import tables
 
-    for name, table in tables_yen2014.TABLES.items():
-        for run in plan.load(name).runs:
+    for table in tables.TABLES.values():
+        for run in plan.load(table.name, known=papers.plans()).runs:
             assert run["dataset"] in {data.name for data in table.data}
             assert run["method"] in table.methods and run["options"]["kernel"] in table.kernels
             assert run["label"] in table.settings

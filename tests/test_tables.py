@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from rfx import papers
 from rfx.errors import UsageError
 from rfx.experiments import results, tables
-from rfx.experiments.papers import printed
+from rfx.experiments.printed import printed
 from rfx.experiments.tables_render import FORMATS, render
 
 SIZES = {"cpu": (6554, 819, 21), "census16h": (18186, 2273, 16), "yearpred-sized": (463715, 51630, 90)}
@@ -27,7 +28,7 @@ def row(dataset="cpu", method="rf", kernel="gaussian", **more):
 
 
 def build(*rows, name="yen2014-table1", setting=None):
-    return tables.build(name, list(rows), setting)
+    return tables.build(name, list(rows), setting, papers.tables())
 
 
 def cell(table, field, dataset="cpu", kernel="gaussian", method="rf"):
@@ -45,7 +46,7 @@ def line(table, dataset, kernel, heading):
 
 
 def test_printed_numbers():
-    book = printed("yen2014", "table1")
+    book = printed("rfx.papers.yen2014", "table1")
     assert book["cpu", "gaussian", "sparse-rf", "model_size"] == 57
     assert book["YearPredictionMSD", "perceptron", "rf", "memory_gb"].text == "76.7"
     assert book["census", "laplacian", "kernel", "seconds_train"].text == "3,268"
@@ -53,7 +54,7 @@ def test_printed_numbers():
     assert ("YearPredictionMSD", "gaussian", "kernel", "rmse") not in book
     # three kernels, three methods, five numbers, three sizes a data set; YearPred has no exact kernel
     assert len(book) == 3 * (3 * 3 * 5 + 3) - 3 * 5
-    assert len(printed("yen2014", "table2")) == 3 * (3 * 3 * 5 + 3)
+    assert len(printed("rfx.papers.yen2014", "table2")) == 3 * (3 * 3 * 5 + 3)
 
 
 def test_every_cell_is_ours_beside_the_paper():

@@ -14,15 +14,16 @@ def command(name, results, output, setting, as_list):
 
     `rfx table NAME --format csv` prints the numbers that are drawn. The same rows give the same files.
     """
+    from rfx import papers
     from rfx.errors import UsageError
     from rfx.experiments import figures
     from rfx.experiments.results import read
 
-    known = figures.registry()
+    known = papers.figures()
     if as_list:
         click.echo("\n".join(known))
         return
     if name is None:
         raise UsageError(f"which figure? There are: {', '.join(known)}")
-    for path in figures.draw(name, read(results) if name in known else [], output, setting):
+    for path in figures.draw(name, read(results) if name in known else [], output, setting, known):
         click.echo(path)

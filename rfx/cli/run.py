@@ -37,17 +37,20 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
     Each run is a process of its own and one row. A run that fails gets a row with its reason; the others go on. Exit
     code 0: all done; 3: some failed or did not converge; 4: another rfx run holds the results file.
     """
+    from rfx import papers
     from rfx.errors import UsageError
     from rfx.experiments import plan as plans
 
+    known = papers.plans()
+
     if as_list:
-        for name in plans.names():
-            click.echo(f"{name:24} {plans.load(name).title}")
+        for name in known:
+            click.echo(f"{name:24} {plans.load(name, known=known).title}")
         return 0
     timeout = None if timeout is None else OPTIONS["timeout"].convert(timeout)
     if plan is None:
-        raise UsageError(f"which plan? There are {', '.join(plans.names())}, or give a TOML file")
-    loaded = plans.load(plan, quick)
+        raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
+    loaded = plans.load(plan, quick, known)
     if only:
         loaded = loaded.only(only)
 

@@ -21,16 +21,17 @@ def command(name, results, form, setting, as_list):
 
     `rfx table summary` lists all rows compactly.
     """
+    from rfx import papers
     from rfx.errors import UsageError
     from rfx.experiments import tables
     from rfx.experiments.results import read
     from rfx.experiments.tables_render import render
 
-    known = tables.registry()
+    known = papers.tables()
     if as_list:
         click.echo("\n".join(known))
         return
     if name is None:
         raise UsageError(f"which table? There are: {', '.join(known)}")
-    table = tables.build(name, read(results) if name in known else [], setting)
+    table = tables.build(name, read(results) if name in known else [], setting, known)
     click.echo(render(table, form), nl=False)

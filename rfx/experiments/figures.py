@@ -1,17 +1,16 @@
 """Figures: what a results file says, drawn as a paper draws it, our curve beside the authors' where there is one.
 
-A module `figures_*.py` with a dict FIGURES (name to a function of rows and setting that returns a matplotlib Figure) adds
-figures. matplotlib is imported when something is drawn, never before, and always without a window.
+`rfx.experiments.catalogue` finds the figures there are; how they look is in `style`. matplotlib is imported when something is
+drawn, never before, and always without a window.
 """
 
-import importlib
 import os
-import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 
 from rfx import files
 from rfx.errors import DataError, UsageError
+from rfx.experiments import catalogue
 
 FORMATS = ("png", "svg")
 DPI = 150
@@ -25,32 +24,22 @@ _STYLE = {
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": "rfx"}}
 
 
-def registry() -> dict[str, Callable]:
-    """Every figure there is: name to builder(rows, setting)."""
-    import rfx.experiments
-
-    found = {}
-    for module in pkgutil.iter_modules(rfx.experiments.__path__):
-        if module.name.startswith("figures_"):
-            found |= getattr(importlib.import_module(f"rfx.experiments.{module.name}"), "FIGURES", {})
-    return dict(sorted(found.items()))
-
-
-def draw(name: str, rows: list[dict], output=None, setting: str | None = None) -> list[Path]:
+def draw(name: str, rows: list[dict], output=None, setting: str | None = None, known: dict[str, Callable] | None = None) -> list[Path]:
     """Draw the figure `name` from result rows into a PNG and an SVG file; their paths.
 
+    known: the figures there are, name to builder; default: the general ones.
     output: a folder (one that exists, or a name that ends in /), or the files' name with or without .png or .svg; default:
     NAME in the current folder. Each file appears whole or not at all. Raises UsageError when there is no such figure,
     DataError when no row belongs to it or a file can't be written.
     """
-    figures = registry()
-    if name not in figures:
-        raise UsageError(f"there is no figure {name} (there are: {', '.join(figures)})")
+    known = catalogue.figures() if known is None else known
+    if name not in known:
+        raise UsageError(f"there is no figure {name} (there are: {', '.join(known)})")
     import matplotlib
 
     stem = _stem(name, output)
     with matplotlib.rc_context(_STYLE):
-        figure = figures[name](rows, setting)
+        figure = known[name](rows, setting)
         try:
             stem.parent.mkdir(parents=True, exist_ok=True)
             return [_save(figure, stem, form) for form in FORMATS]

@@ -24,12 +24,12 @@ threads than there are cores are left out), and the dict options, which holds wh
 import itertools
 import tomllib
 from dataclasses import dataclass, field
-from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from rfx import env
 from rfx.errors import UsageError
-from rfx.experiments import results
+from rfx.experiments import catalogue, results
 from rfx.methods import METHODS
 from rfx.methods.options import OPTIONS
 
@@ -77,32 +77,29 @@ class Plan:
         return Plan(self.name, self.title, self.description, self.table, runs)
 
 
-def names() -> list[str]:
-    """Names of the plans that come with rfx."""
-    folder = resources.files("rfx.experiments") / "plans"
-    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
-
-
-def load(name_or_path, quick: bool = False) -> Plan:
+def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
     """The plan of that name, or in that TOML file; its small form with `quick`, or when the name ends in `-quick`.
 
-    Raises UsageError, with the file and the key, for anything that is not understood.
+    known: the plans that have names, and their files; default: the general ones. Raises UsageError, with the file and the key,
+    for anything that is not understood.
     """
-    path = Path(name_or_path)
-    base = str(name_or_path).removesuffix("-quick")
-    if base in names() and base != str(name_or_path):
-        name_or_path, quick = base, True
-    if str(name_or_path) in names():
-        path = resources.files("rfx.experiments") / "plans" / f"{name_or_path}.toml"
+    known = catalogue.plans() if known is None else known
+    name, path = str(name_or_path), Path(name_or_path)
+    if name not in known and name.removesuffix("-quick") in known:
+        name, quick = name.removesuffix("-quick"), True
+    if name in known:
+        path = known[name]
     elif not path.is_file():
-        raise UsageError(f"{name_or_path} is neither a plan ({', '.join(names())}) nor a TOML file")
+        raise UsageError(f"{name} is neither a plan ({', '.join(known)}) nor a TOML file")
+    else:
+        name = path.name.removesuffix(".toml")
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not a TOML file: {error}") from None
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
-    return _Reader(str(path)).plan(content, path.name.removesuffix(".toml"), quick)
+    return _Reader(str(path)).plan(content, name, quick)
 
 
 def matches(run: dict, when: dict) -> bool:

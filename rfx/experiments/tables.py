@@ -1,16 +1,15 @@
 """Tables: what a results file says, laid out as a paper lays it out, our number beside the printed one.
 
-A module `tables_*.py` with a dict TABLES (name to builder) adds tables; `Comparison` is the builder for every table that
-has data sets, kernels and methods. Rendering is in `tables_render`.
+`Comparison` is the builder for every table that has data sets, kernels and methods; `rfx.experiments.catalogue` finds the tables
+there are, and rendering is in `tables_render`.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rfx.errors import UsageError
-from rfx.experiments.papers import printed
+from rfx.experiments import catalogue
+from rfx.experiments.printed import printed
 
 DASH = "-"
 
@@ -64,11 +63,13 @@ class DataRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Builder of a table with data sets as sections, kernels and fields as lines, methods as columns."""
+    """Builder of a table with data sets as sections, kernels and fields as lines, methods as columns.
 
-    name: str
+    package: the paper's, such as "rfx.papers.yen2014"; table: the table's name in its printed.csv.
+    """
+
     title: str
-    paper: str
+    package: str
     table: str
     data: tuple[DataRow, ...]
     kernels: tuple[str, ...]
@@ -80,13 +81,18 @@ class Comparison:
     # method -> method whose score decides between its rows that differ in lam
     closest_to: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """The table's name as the shell has it, such as yen2014-table1."""
+        return f"{self.package.rpartition('.')[2]}-{self.table}"
+
     def __call__(self, rows: list[dict], setting: str | None = None) -> Table:
         rows = [row for row in rows if row["dataset"] in {data.name for data in self.data}]
         labels = [row["params"].get("label") for row in rows]
         setting = setting or next((name for name in self.settings if name in labels), next(iter(self.settings)))
         if setting not in self.settings:
             raise UsageError(f"--setting {setting}: {self.name} has {', '.join(self.settings)}")
-        book = printed(self.paper, self.table)
+        book = printed(self.package, self.table)
         sections, cells, used = [], [], []
         for data in self.data:
             picked = self.pick([row for row in rows if row["dataset"] == data.name], setting)
@@ -246,20 +252,12 @@ def memory_gb(row: dict) -> float | None:
     return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 
 
-def registry() -> dict[str, Callable]:
-    """Every table there is: name to builder(rows, setting)."""
-    import rfx.experiments
+def build(name: str, rows: list[dict], setting: str | None = None, known: dict[str, Callable] | None = None) -> Table:
+    """The table `name` from result rows; UsageError when there is none of that name.
 
-    found = {}
-    for module in pkgutil.iter_modules(rfx.experiments.__path__):
-        if module.name.startswith("tables_"):
-            found |= getattr(importlib.import_module(f"rfx.experiments.{module.name}"), "TABLES", {})
-    return dict(sorted(found.items()))
-
-
-def build(name: str, rows: list[dict], setting: str | None = None) -> Table:
-    """The table `name` from result rows; UsageError when there is none of that name."""
-    tables = registry()
-    if name not in tables:
-        raise UsageError(f"there is no table {name} (there are: {', '.join(tables)})")
-    return tables[name](rows, setting)
+    known: the tables there are, name to builder; default: the general ones.
+    """
+    known = catalogue.tables() if known is None else known
+    if name not in known:
+        raise UsageError(f"there is no table {name} (there are: {', '.join(known)})")
+    return known[name](rows, setting)

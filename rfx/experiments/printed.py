@@ -1,4 +1,4 @@
-"""The numbers that the papers print, from `papers/*.csv`: facts, kept apart from everything that is ours."""
+"""The numbers that a paper prints, from the CSV files of its folder: facts, kept apart from everything that is ours."""
 
 import csv
 from functools import lru_cache
@@ -15,28 +15,30 @@ class Printed(float):
 
 
 @lru_cache
-def printed(paper: str, table: str) -> dict[tuple[str, str, str, str], Printed]:
+def printed(package: str, table: str) -> dict[tuple[str, str, str, str], Printed]:
     """Printed numbers of one table, by (dataset, kernel, method, field); kernel and method are "" for a data set's size.
 
-    `paper` is a file of `papers/`, such as "yen2014"; cells that the paper leaves empty are missing.
+    They are in `printed.csv` of the paper's `package`, such as "rfx.papers.yen2014"; cells that the paper leaves empty are missing.
     """
     return {
-        (row["dataset"], row["kernel"], row["method"], row["field"]): Printed(row["value"]) for row in _read(paper) if row["table"] == table
+        (row["dataset"], row["kernel"], row["method"], row["field"]): Printed(row["value"])
+        for row in _read(package, "printed")
+        if row["table"] == table
     }
 
 
 @lru_cache
-def curves(name: str) -> list[dict]:
-    """The points of a paper's curves, from the file `name` of `papers/`, such as "wu2016_fig3": numbers by column.
+def curves(package: str, name: str) -> list[dict]:
+    """The points of a paper's curves, from NAME.csv of its package: numbers by column.
 
     dataset and method are text, an empty field is None.
     """
     return [
         {column: text if column in ("dataset", "method") else float(text) if text else None for column, text in row.items()}
-        for row in _read(name)
+        for row in _read(package, name)
     ]
 
 
-def _read(name) -> list[dict[str, str]]:
-    source = resources.files("rfx.experiments") / "papers" / f"{name}.csv"
+def _read(package, name) -> list[dict[str, str]]:
+    source = resources.files(package) / f"{name}.csv"
     return list(csv.DictReader(line for line in source.read_text(encoding="utf-8").splitlines() if not line.startswith("#")))

@@ -1,9 +1,9 @@
 """Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3 to 6 as tables."""
 
 from rfx.data import registry
-from rfx.experiments import wu2016
-from rfx.experiments.papers import printed
+from rfx.experiments.printed import printed
 from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
+from rfx.papers.wu2016 import curves as wu2016
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}
 _PAIRS = "Every cell is ours / paper; a dash: not run, or not printed."
@@ -26,7 +26,7 @@ _COMPARED = {"test": ("test", _score), "seconds": ("training, s", short), "memor
 def table1(rows, setting=None) -> Table:
     """The data sets' sizes as counted in the data that was trained and tested on, beside the printed ones."""
     wu2016.refuse_setting("table1", setting)
-    book = printed("wu2016", "table1")
+    book = printed(__package__, "table1")
     rows = [row for row in rows if row["dataset"] in wu2016.DATA]
     counted = {row["dataset"]: row for row in rows if row["status"] == "ok" and row["split"] == "wu2016"}
     lines, cells, notes = [], [], [_PAIRS]
@@ -223,10 +223,10 @@ def _table(figure, title, setting, sections, rows, cells, notes=()):
 
 
 TABLES = {
-    "wu2016-table1": table1,
-    "wu2016-fig3": _sweep_table("fig3", "Wu et al. 2016, Figure 3: random binning while sigma varies, R = 128", "gamma", "1/sigma",
+    "table1": table1,
+    "fig3": _sweep_table("fig3", "Wu et al. 2016, Figure 3: random binning while sigma varies, R = 128", "gamma", "1/sigma",
                                 lambda value: f"{value:g}"),
-    "wu2016-fig4": _sweep_table("fig4", "Wu et al. 2016, Figure 4: random binning while R varies, sigma fixed", "n_grids", "R", count),
-    "wu2016-fig5": figure5,
-    "wu2016-fig6": figure6,
+    "fig4": _sweep_table("fig4", "Wu et al. 2016, Figure 4: random binning while R varies, sigma fixed", "n_grids", "R", count),
+    "fig5": figure5,
+    "fig6": figure6,
 }  # fmt: skip

@@ -18,7 +18,7 @@ def _fields(metric, heading):
 
 
 _SHARED = {
-    "paper": "yen2014",
+    "package": __package__,
     "kernels": ("gaussian", "laplacian", "perceptron"),
     "methods": {"kernel": "Kernel", "rf": "RF", "sparse-rf": "Sparse-RF"},
     "closest_to": {"sparse-rf": "rf"},
@@ -27,7 +27,6 @@ _MEMORY = "memory is the whole process at its largest, the interpreter and its l
 _ROUNDS = "rounds and features per round of Algorithm 1 are ours; the paper gives only their product D."
 
 TABLE1 = Comparison(
-    name="yen2014-table1",
     title="Yen et al. 2014, Table 1: kernel ridge regression (lambda is un-normalised)",
     table="table1",
     data=(
@@ -52,7 +51,6 @@ TABLE1 = Comparison(
 )
 
 TABLE2 = Comparison(
-    name="yen2014-table2",
     title="Yen et al. 2014, Table 2: kernel SVM with squared hinge (lambda is un-normalised, C = 1/lambda)",
     table="table2",
     data=(
@@ -71,4 +69,4 @@ TABLE2 = Comparison(
     **_SHARED,
 )
 
-TABLES = {table.name: table for table in (TABLE1, TABLE2)}
+TABLES = {table.table: table for table in (TABLE1, TABLE2)}

@@ -7,7 +7,7 @@ the rows of all of them.
 from dataclasses import dataclass, field
 
 from rfx.errors import UsageError
-from rfx.experiments.papers import curves
+from rfx.experiments.printed import curves
 from rfx.experiments.results import seconds_train
 
 SETTINGS = {
@@ -116,7 +116,7 @@ def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
     """Figures 3 (over gamma) and 4 (over R) of rb, a curve a data set, those without our rows too."""
     axis = "gamma" if figure == "fig3" else "n_grids"
     found = {name: Curve(name, "rb") for name in DATA}
-    for line in curves(f"wu2016_{figure}"):
+    for line in curves(__package__, figure):
         point = {name: line[name] for name in ("test", "train", "bins", "gamma")} | {"seconds": line["seconds_train"]}
         point["kappa"] = line["bins"] and line["bins"] / line["n_grids"]
         found[line["dataset"]].authors[line[axis]] = point
@@ -130,7 +130,7 @@ def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
 def comparison(rows: list[dict], setting: str) -> list[Curve]:
     """Figure 5: a curve over R for each data set and method; the exact kernel's only point is at 0."""
     found = {(name, method): Curve(name, method) for name in DATA for method in METHODS}
-    for line in curves("wu2016_fig5"):
+    for line in curves(__package__, "fig5"):
         found[line["dataset"], line["method"]].authors[line["n_features"] or 0] = {
             "test": line["test"], "seconds": line["seconds_train"], "predict": line["seconds_predict"],
             "memory": line["numbers_a_row"] * _ROWS[line["dataset"]] * 8 / 2**20,

@@ -1,38 +1,17 @@
 """Figures 3 to 6 of Wu et al. 2016 (random binning features): ours solid with filled marks, the authors' dashed and hollow."""
 
-import math
-import textwrap
-from dataclasses import dataclass
-
 from rfx.errors import DataError
-from rfx.experiments import wu2016
+from rfx.experiments import style
+from rfx.papers.wu2016 import curves as wu2016
 
-# Okabe and Ito's colours, told apart by the colour-blind
-_COLOURS = {
-    "rb": "#0072B2", "rf": "#D55E00", "nystrom": "#009E73", "block": "#CC79A7", "kernel": "#000000", "sparse-rb": "#0072B2",
-    "sparse-rf": "#D55E00", "test": "#0072B2", "train": "#E69F00", "": "#444444",
-}  # fmt: skip
-_MARKS = {
-    "rb": "o", "rf": "s", "nystrom": "^", "block": "D", "kernel": "*", "sparse-rb": "o", "sparse-rf": "s", "test": "o", "train": "^",
-    "": "o",
-}  # fmt: skip
 _UNSOLVED = "x"
 _SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 
-@dataclass
-class _Panel:
-    """One column of a sweep: the quantities drawn, the axis label, and whether the axis is logarithmic."""
-
-    names: tuple[str, ...]
-    label: str
-    log: bool = True
-
-
 _SWEPT = (
-    _Panel(("test", "train"), "", False),
-    _Panel(("seconds",), "training, seconds"),
-    _Panel(("bins",), "bins D (training rows)"),
+    style.Panel(("test", "train"), "", False),
+    style.Panel(("seconds",), "training, seconds"),
+    style.Panel(("bins",), "bins D (training rows)"),
 )
 
 
@@ -44,7 +23,7 @@ def figure3(rows, setting=None):
 
 def figure4(rows, setting=None):
     """The same over R at one sigma, with kappa = D/R."""
-    panels = (*_SWEPT, _Panel(("kappa",), "kappa = D / R", False))
+    panels = (*_SWEPT, style.Panel(("kappa",), "kappa = D / R", False))
     return _sweep(rows, "fig4", setting, "Wu et al. 2016, Figure 4: random binning (rb) while R varies, sigma fixed", "grids R", panels)
 
 
@@ -53,12 +32,12 @@ def _sweep(rows, name, setting, title, axis_label, panels):
     drawn = [curve for curve in wu2016.sweep(rows, name, setting) if curve.ours]
     _refuse_nothing(drawn, name, setting)
     exact = {curve.dataset: curve.authors.get(0) for curve in wu2016.comparison([], setting) if curve.method == "kernel"}
-    figure, grid = _grid(len(drawn), len(panels))
+    figure, grid = style.grid(len(drawn), len(panels))
     for line, curve in zip(grid, drawn):
         for axes, panel in zip(line, panels):
             for quantity in panel.names:
-                look = quantity if quantity in _COLOURS else ""
-                _both(axes, curve, quantity, _gid(name, curve.dataset, quantity), look, look or "seconds, bins, kappa")
+                look = quantity if style.known(quantity) else ""
+                _both(axes, curve, quantity, style.identifier(name, curve.dataset, quantity), look, look or "seconds, bins, kappa")
             if "test" in panel.names:
                 _mark_best(axes, curve)
                 if exact.get(curve.dataset):
@@ -68,19 +47,19 @@ def _sweep(rows, name, setting, title, axis_label, panels):
                         linewidth=0.9,
                         linestyle=":",
                         label="test, authors' exact kernel",
-                        gid=_gid(name, curve.dataset, "exact", "authors"),
+                        gid=style.identifier(name, curve.dataset, "exact", "authors"),
                     )
             _scale(axes, "log" if name == "fig3" else "R", panel.log)
             if name == "fig3" and "bins" in panel.names:
                 right = axes.secondary_yaxis("right", functions=(lambda bins: bins / 128, lambda kappa: kappa * 128))
                 right.set_ylabel("kappa = D / R")
-                _plain_ticks(right.yaxis)
+                style.plain_ticks(right.yaxis)
             axes.set_ylabel(panel.label or wu2016.metric(curve.dataset))
             if "kappa" in panel.names:
                 axes.set_ylim(bottom=0)
             axes.set_xlabel(axis_label if curve is drawn[-1] else "")
         gammas = " and ".join(f"{gamma:g}" for gamma in sorted({point["gamma"] for point in curve.ours.values()}))
-        _head(line[0], wu2016.heading(curve.dataset) + ("" if name == "fig3" else f"; 1/sigma = {gammas}"))
+        style.head(line[0], wu2016.heading(curve.dataset) + ("" if name == "fig3" else f"; 1/sigma = {gammas}"))
     _finish(figure, title, setting, [row for row in wu2016.of_figure(rows, name, setting) if row["status"] == "ok"])
     return figure
 
@@ -95,20 +74,20 @@ def figure5(rows, setting=None):
         if curve.dataset in present:
             by_data.setdefault(curve.dataset, []).append(curve)
     _refuse_nothing(by_data, "fig5", setting)
-    figure, grid = _grid(len(by_data), 4)
+    figure, grid = style.grid(len(by_data), 4)
     for line, (dataset, own) in zip(grid, by_data.items()):
         for curve in own:
             words = wu2016.METHODS[curve.method]
             for axes, quantity in zip(line[:2], ("test", "seconds")):
                 if curve.method == "kernel":
-                    _level(axes, curve, quantity, _gid("fig5", dataset, curve.method, quantity), words)
+                    _level(axes, curve, quantity, style.identifier("fig5", dataset, curve.method, quantity), words)
                 else:
-                    _both(axes, curve, quantity, _gid("fig5", dataset, curve.method, quantity), curve.method, words, _SIZES[-1])
+                    _both(axes, curve, quantity, style.identifier("fig5", dataset, curve.method, quantity), curve.method, words, _SIZES[-1])
             for axes, quantity in zip(line[2:], ("seconds", "memory")):
-                _cost(axes, curve, quantity, _gid("fig5", dataset, curve.method, quantity, "by-test"), words)
+                _cost(axes, curve, quantity, style.identifier("fig5", dataset, curve.method, quantity, "by-test"), words)
         wanted = next((wu2016.target(curve) for curve in own if curve.method == "rb"), None)
         for axes in line[2:]:
-            _log_values(axes)
+            style.log_values(axes)
             axes.set_xlabel(f"test {wu2016.metric(dataset)}, better to the right")
             if wanted is not None:
                 axes.axvline(
@@ -117,7 +96,7 @@ def figure5(rows, setting=None):
                     linewidth=0.8,
                     linestyle=":",
                     label="the authors' rb at R = 128",
-                    gid=_gid("fig5", dataset, "target"),
+                    gid=style.identifier("fig5", dataset, "target"),
                 )
             if dataset in wu2016.REGRESSION:
                 axes.invert_xaxis()
@@ -127,7 +106,7 @@ def figure5(rows, setting=None):
         labels = (f"test {wu2016.metric(dataset)}", "training, seconds", "training, seconds", "memory, MiB")
         for axes, label in zip(line, labels):
             axes.set_ylabel(label)
-        _head(line[0], wu2016.heading(dataset))
+        style.head(line[0], wu2016.heading(dataset))
     used = [row for row in wu2016.of_figure(rows, "fig5", setting) if row["status"] == "ok"]
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
     loading = "Seconds of ours are of a new process, which first loads its compiled code (some tenths of a second)."
@@ -144,7 +123,7 @@ def figure6(rows, setting=None):
             drawn.setdefault(curve.dataset, []).append(curve)
     _refuse_nothing(drawn, "fig6", None)
     columns = min(4, len(drawn))
-    figure, grid = _grid(-(-len(drawn) // columns), columns, 2.6)
+    figure, grid = style.grid(-(-len(drawn) // columns), columns, 2.6)
     cells = [axes for line in grid for axes in line]
     names = {"sparse-rb": "random binning (sparse-rb)", "sparse-rf": "random Fourier (sparse-rf)"}
     for axes, (dataset, own) in zip(cells, drawn.items()):
@@ -154,16 +133,14 @@ def figure6(rows, setting=None):
             places, values = curve.series("ours", "speedup")
             spread = [[value - curve.ours[place]["low"] for place, value in zip(places, values)],
                       [curve.ours[place]["high"] - value for place, value in zip(places, values)]]  # fmt: skip
-            bars = axes.errorbar(
-                places, values, yerr=spread, color=_COLOURS[curve.method], marker=_MARKS[curve.method], capsize=3, label=names[curve.method]
-            )
-            bars.lines[0].set_gid(_gid("fig6", dataset, curve.method, "ours"))
+            bars = axes.errorbar(places, values, yerr=spread, **style.look(curve.method), capsize=3, label=names[curve.method])
+            bars.lines[0].set_gid(style.identifier("fig6", dataset, curve.method, "ours"))
         axes.set_xticks(threads, [f"{place:g}" for place in threads])
         axes.set_xlabel("threads")
         axes.set_ylabel("speed-up")
         axes.set_ylim(bottom=0)
         kappas = [f"kappa {point['kappa']:,.0f}" for curve in own for point in list(curve.ours.values())[:1] if point["kappa"]]
-        _head(axes, "; ".join([dataset + (" (subset)" if wu2016.DATA[dataset] else ""), *kappas]))
+        style.head(axes, "; ".join([dataset + (" (subset)" if wu2016.DATA[dataset] else ""), *kappas]))
     for axes in cells[len(drawn) :]:
         axes.remove()
     used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
@@ -186,19 +163,6 @@ def _refuse_nothing(drawn, name, setting):
         raise DataError(f"the results file has no finished rows of wu2016-{name}{which}; rfx run wu2016-{name} makes them")
 
 
-def _grid(lines, columns, height=2.1):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.06, w_pad=0.06)
-    return figure, figure.subplots(lines, columns, squeeze=False)
-
-
-def _gid(*words) -> str:
-    """The identifier of a curve in the SVG file."""
-    return "-".join(words)
-
-
 def _both(axes, curve, quantity, gid, look, words, last=None):
     """Ours and the authors' curve of one quantity, up to the place `last`."""
     for whose in ("authors", "ours"):
@@ -207,19 +171,8 @@ def _both(axes, curve, quantity, gid, look, words, last=None):
             values = values[: sum(place <= last for place in places)]
             places = places[: len(values)]
         if places:
-            axes.plot(places, values, gid=f"{gid}-{whose}", label=_label(words, whose), **_look(look, whose))
+            axes.plot(places, values, gid=f"{gid}-{whose}", label=style.label(words, whose), **style.look(look, whose))
     _cross_out(axes, curve, quantity, look, last)
-
-
-def _label(words, whose) -> str:
-    return f"{words}, ours" if whose == "ours" else f"{words}, authors'"
-
-
-def _look(look, whose) -> dict:
-    colour = _COLOURS[look]
-    if whose == "ours":
-        return {"color": colour, "marker": _MARKS[look], "linestyle": "-"}
-    return {"color": colour, "marker": _MARKS[look], "linestyle": "--", "markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0}
 
 
 def _cross_out(axes, curve, quantity, look, last):
@@ -238,17 +191,17 @@ def _mark_best(axes, curve):
     places, values = curve.series("ours", "test")
     if places:
         best = values.index((min if curve.dataset in wu2016.REGRESSION else max)(values))
-        axes.plot([places[best]], [values[best]], linestyle="", marker="s", markersize=8, markerfacecolor="none", color=_COLOURS["test"],
-                  label="best test, ours")  # fmt: skip
+        axes.plot([places[best]], [values[best]], linestyle="", marker="s", markersize=8, markerfacecolor="none",
+                  color=style.look("test")["color"], label="best test, ours")  # fmt: skip
 
 
 def _level(axes, curve, quantity, gid, words):
     """The exact kernel has no R: a level line."""
-    for whose, style in (("authors", "--"), ("ours", "-")):
+    for whose, dashes in (("authors", "--"), ("ours", "-")):
         _, values = curve.series(whose, quantity)
         if values:
-            axes.axhline(values[0], color="black", linestyle=style, linewidth=1.0, alpha=0.65 if whose == "authors" else 1.0,
-                         gid=f"{gid}-{whose}", label=_label(words, whose))  # fmt: skip
+            axes.axhline(values[0], color="black", linestyle=dashes, linewidth=1.0, alpha=0.65 if whose == "authors" else 1.0,
+                         gid=f"{gid}-{whose}", label=style.label(words, whose))  # fmt: skip
 
 
 def _cost(axes, curve, quantity, gid, words):
@@ -258,67 +211,22 @@ def _cost(axes, curve, quantity, gid, words):
         known = [(getattr(curve, whose)[place].get("test"), value) for place, value in zip(places, values)]
         known = [pair for pair in known if pair[0] is not None]
         if known:
-            look = _look(curve.method, whose) | ({"markersize": 7} if curve.method == "kernel" else {})
-            axes.plot(*zip(*known), gid=f"{gid}-{whose}", label=_label(words, whose), **look)
+            look = style.look(curve.method, whose) | ({"markersize": 7} if curve.method == "kernel" else {})
+            axes.plot(*zip(*known), gid=f"{gid}-{whose}", label=style.label(words, whose), **look)
 
 
 def _scale(axes, kind, log):
     """The axes of a sweep: over gamma ("log") or over R, in powers of two."""
     if kind == "R":
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(_SIZES, [str(size) for size in _SIZES], rotation=45)
-        axes.minorticks_off()
+        style.sizes_axis(axes, _SIZES)
     else:
         axes.set_xscale(kind)
-        _plain_ticks(axes.xaxis)
+        style.plain_ticks(axes.xaxis)
     if log:
-        _log_values(axes)
-
-
-def _log_values(axes):
-    """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little."""
-    from matplotlib.ticker import LogLocator
-
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12))
-    _plain_ticks(axes.yaxis)
-
-
-def _plain_ticks(axis):
-    """0.01, 5, 1000 as they are, 10^4 and beyond as powers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
-    def write(value, _):
-        exponent = math.log10(value) if value > 0 else 0
-        return f"$10^{{{exponent:.0f}}}$" if exponent >= 4 and abs(exponent - round(exponent)) < 1e-9 else f"{value:g}"
-
-    axis.set_major_formatter(FuncFormatter(write))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def _head(axes, text):
-    axes.set_title(text, loc="left", fontweight="bold")
-
-
-def _pairs(labels) -> list[str]:
-    """Ours above the authors' in a legend of two lines, which is filled column by column; what has no partner comes last."""
-    first = [label for label in labels if label.endswith(", ours") and label.replace(", ours", ", authors'") in labels]
-    order = [label for mine in first for label in (mine, mine.replace(", ours", ", authors'"))]
-    return order + [label for label in labels if label not in order]
+        style.log_values(axes)
 
 
 def _finish(figure, title, setting, rows, remarks=()):
-    """Title, one legend for all panels, and below them what the reader must know."""
-    handles = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels()):
-            handles.setdefault(label, handle)
-    width = figure.get_figwidth()
-    title = textwrap.fill(title if setting is None else f"{title}; setting: {setting}", int(width * 9))
-    order = _pairs(handles)
-    figure.legend([handles[label] for label in order], order, loc="outside upper center", ncols=-(-len(order) // 2), frameon=False,
-                  title=title, title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
     notes = [] if setting is None else [f"Setting {setting}: {wu2016.SETTINGS[setting]}"]
     lams = {}
     for row in rows:
@@ -327,11 +235,8 @@ def _finish(figure, title, setting, rows, remarks=()):
     if setting is not None:
         letter = any(row["dataset"] == "letter" for row in rows)
         notes.append("Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz" + ("; their letter lacks its Z." if letter else "."))
-    notes += remarks
-    threads = (f", {row['threads'] or 'all'} threads" if setting else "" for row in rows)
-    notes.append(f"Ours: {'; '.join(dict.fromkeys((row['cpu'] or 'unknown processor') + how for row, how in zip(rows, threads)))}.")
-    wrapped = [line for note in notes for line in textwrap.wrap(note, int(width * 19))]
-    figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
+    title = title if setting is None else f"{title}; setting: {setting}"
+    style.finish(figure, title, [*notes, *remarks, style.machines(rows, threads=setting is not None)])
 
 
-FIGURES = {"wu2016-fig3": figure3, "wu2016-fig4": figure4, "wu2016-fig5": figure5, "wu2016-fig6": figure6}
+FIGURES = {"fig3": figure3, "fig4": figure4, "fig5": figure5, "fig6": figure6}

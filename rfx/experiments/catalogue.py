@@ -1,0 +1,38 @@
+"""What a folder of plans, tables and figures has: found by its presence, so that no list is edited to add one.
+
+A folder is a package with a folder `plans/` of TOML files, modules `tables*.py` with a dict TABLES and modules `figures*.py` with
+a dict FIGURES, each of them optional; the dicts go from name to builder(rows, setting).
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+GENERAL = "rfx.experiments"
+
+
+def plans(package: str = GENERAL) -> dict[str, Traversable]:
+    """The plans of a package: name to TOML file."""
+    folder = resources.files(package) / "plans"
+    files = sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []
+    return {item.name.removesuffix(".toml"): item for item in files if item.name.endswith(".toml")}
+
+
+def tables(package: str = GENERAL) -> dict[str, Callable]:
+    """The tables of a package: name to builder, which returns a `rfx.experiments.tables.Table`."""
+    return _merged(package, "tables", "TABLES")
+
+
+def figures(package: str = GENERAL) -> dict[str, Callable]:
+    """The figures of a package: name to builder, which returns a matplotlib Figure."""
+    return _merged(package, "figures", "FIGURES")
+
+
+def _merged(package, start, attribute) -> dict[str, Callable]:
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if module.name.startswith(start):
+            found |= getattr(importlib.import_module(f"{package}.{module.name}"), attribute, {})
+    return found

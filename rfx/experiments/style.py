@@ -1,0 +1,137 @@
+"""How every figure looks: one colour, mark and line per method, the same in each figure; panels, axes, legend, remarks.
+
+Methods are told apart without colour too, by mark and dashes. Ours is drawn solid with filled marks, the authors' pale with
+hollow ones. matplotlib is imported inside what draws.
+"""
+
+import math
+import textwrap
+import zlib
+from dataclasses import dataclass
+
+# Okabe and Ito's colours first, told apart by the colour-blind, then Tol's.
+_LOOKS = {
+    "rb": ("#0072B2", "o"), "rf": ("#D55E00", "s"), "nystrom": ("#009E73", "^"), "block": ("#CC79A7", "D"), "kernel": ("#000000", "*"),
+    "sparse-rf": ("#E69F00", "v"), "sparse-rb": ("#56B4E9", "P"), "boosting": ("#882255", "X"), "lkrf": ("#117733", "p"),
+    "doubly-sgd": ("#332288", "h"), "norma": ("#999933", "<"), "k-sdca": ("#661100", ">"), "r-sdca": ("#6699CC", "d"),
+    "n-sdca": ("#44AA99", "H"), "r-pegasos": ("#AA4466", "8"), "n-pegasos": ("#DDCC77", "."),
+    # quantities of one method
+    "test": ("#0072B2", "o"), "train": ("#E69F00", "^"), "": ("#444444", "o"),
+}  # fmt: skip
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#332288")
+_MARKS = ("1", "2", "3", "4", "+", "x", "|", "_")
+AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
+
+
+def look(name: str, whose: str = "ours") -> dict:
+    """Keyword arguments of `axes.plot` for a method (or "test", "train", "" for quantities of one method).
+
+    whose: "ours" or "authors". A method that is not known here, from another package, gets a colour and a mark by its name.
+    """
+    colour, mark = _LOOKS.get(name) or _by_name(name)
+    plain = {"color": colour, "marker": mark, "linestyle": "-"}
+    return plain if whose == "ours" else plain | AUTHORS
+
+
+def known(name: str) -> bool:
+    """Has `name` a look of its own?"""
+    return name in _LOOKS
+
+
+def _by_name(name):
+    place = zlib.crc32(name.encode())
+    return _COLOURS[place % len(_COLOURS)], _MARKS[place // len(_COLOURS) % len(_MARKS)]
+
+
+def label(words: str, whose: str) -> str:
+    """A legend's text: `finish` puts ours above the authors' of the same words."""
+    return f"{words}, ours" if whose == "ours" else f"{words}, authors'"
+
+
+def identifier(*words) -> str:
+    """The identifier (gid) of a curve in the SVG file."""
+    return "-".join(words)
+
+
+@dataclass
+class Panel:
+    """One column of panels: the quantities drawn, the axis label, and whether the axis is logarithmic."""
+
+    names: tuple[str, ...]
+    label: str
+    log: bool = True
+
+
+def grid(lines: int, columns: int, height: float = 2.1):
+    """A figure with lines x columns panels, and the panels line by line."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.06, w_pad=0.06)
+    return figure, figure.subplots(lines, columns, squeeze=False)
+
+
+def head(axes, text: str) -> None:
+    """The panel's title, at its left."""
+    axes.set_title(text, loc="left", fontweight="bold")
+
+
+def sizes_axis(axes, sizes) -> None:
+    """An x axis over sizes in powers of two."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sizes, [str(size) for size in sizes], rotation=45)
+    axes.minorticks_off()
+
+
+def log_values(axes) -> None:
+    """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little."""
+    from matplotlib.ticker import LogLocator
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12))
+    plain_ticks(axes.yaxis)
+
+
+def plain_ticks(axis) -> None:
+    """0.01, 5, 1000 as they are, 10^4 and beyond as powers."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    def write(value, _):
+        exponent = math.log10(value) if value > 0 else 0
+        return f"$10^{{{exponent:.0f}}}$" if exponent >= 4 and abs(exponent - round(exponent)) < 1e-9 else f"{value:g}"
+
+    axis.set_major_formatter(FuncFormatter(write))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def band(axes, places, low, high, name: str) -> None:
+    """A pale band between two curves, such as mean - sd and mean + sd over the seeds, in the method's colour."""
+    axes.fill_between(places, low, high, color=look(name)["color"], alpha=0.18, linewidth=0)
+
+
+def _pairs(labels) -> list[str]:
+    """Ours above the authors' in a legend of two lines, which is filled column by column; what has no partner comes last."""
+    first = [label for label in labels if label.endswith(", ours") and label.replace(", ours", ", authors'") in labels]
+    order = [label for mine in first for label in (mine, mine.replace(", ours", ", authors'"))]
+    return order + [label for label in labels if label not in order]
+
+
+def finish(figure, title: str, notes) -> None:
+    """Title, one legend for all panels, and below them what the reader must know."""
+    handles = {}
+    for axes in figure.axes:
+        for handle, text in zip(*axes.get_legend_handles_labels()):
+            handles.setdefault(text, handle)
+    width = figure.get_figwidth()
+    order = _pairs(handles)
+    figure.legend([handles[text] for text in order], order, loc="outside upper center", ncols=-(-len(order) // 2), frameon=False,
+                  title=textwrap.fill(title, int(width * 9)), title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
+    wrapped = [line for note in notes for line in textwrap.wrap(note, int(width * 19))]
+    figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
+
+
+def machines(rows, threads: bool = True) -> str:
+    """The note that says on what machine ours was run."""
+    places = ((row["cpu"] or "unknown processor") + (f", {row['threads'] or 'all'} threads" if threads else "") for row in rows)
+    return f"Ours: {'; '.join(dict.fromkeys(places))}."

@@ -1,0 +1,39 @@
+"""The papers, a folder each: its plans, its printed numbers, its tables and its figures. Nothing of a paper is elsewhere.
+
+A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2014-table1`; the table `table1` in the TABLES of
+`yen2014/tables.py` is the table `yen2014-table1`, and so with FIGURES of `figures.py` (see `rfx.experiments.catalogue`).
+Printed numbers are CSV files in the folder (see `rfx.experiments.printed`).
+"""
+
+import pkgutil
+from collections.abc import Callable
+from importlib.resources.abc import Traversable
+
+from rfx.experiments import catalogue
+
+
+def names() -> list[str]:
+    """The papers, such as yen2014."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+
+
+def plans() -> dict[str, Traversable]:
+    """Every plan that comes with rfx, the papers' and the general ones: name to TOML file."""
+    return _all(catalogue.plans)
+
+
+def tables() -> dict[str, Callable]:
+    """Every table, the papers' and the general ones: name to builder(rows, setting)."""
+    return _all(catalogue.tables)
+
+
+def figures() -> dict[str, Callable]:
+    """Every figure, the papers' and the general ones: name to builder(rows, setting)."""
+    return _all(catalogue.figures)
+
+
+def _all(find) -> dict:
+    found = find()
+    for paper in names():
+        found |= {f"{paper}-{name}": item for name, item in find(f"{__name__}.{paper}").items()}
+    return dict(sorted(found.items()))

@@ -1,0 +1,190 @@
+"""The distribution over a pool of features that puts most weight on the best ones without leaving the uniform one too far.
+
+max_q sum_m q_m s_m over probabilities q with D_f(q || 1/N) <= rho (Sinha and Duchi 2016, equation 5). D_f(q || u) =
+1/N sum_m f(N q_m), in nats where there are logarithms:
+
+    chi2         f(t) = t^2 - 1       N ||q - u||^2                     at most N - 1
+    kl           f(t) = t log t       sum_m q_m log(N q_m)              at most log N
+    tv           f(t) = |t - 1| / 2   1/2 sum_m |q_m - 1/N|             at most 1 - 1/N
+    reverse-kl   f(t) = -log t        1/N sum_m log(1 / (N q_m))        unbounded: no feature ever gets zero
+
+Scores that are equal get equal weight. Where rho allows it, all weight is on the best score, evenly where several have it.
+"""
+
+import math
+
+import numpy as np
+
+from rfx.errors import DataError, UsageError
+
+DIVERGENCES = ("chi2", "kl", "tv", "reverse-kl")
+# What moves no weight by more than rounding does.
+_LEAST_RHO = 1e-24
+# Smallest gap, in units of the scores' range, between the largest score and the multiplier of the reverse divergence.
+_LEAST_GAP = 1e-290
+
+
+def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
+    """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
+
+    scores: (N,) finite numbers, N at least 1. rho: a number from 0, at which q is uniform, to infinity. Raises UsageError for
+    another divergence or rho, DataError for scores that are empty or not finite.
+    """
+    if divergence not in DIVERGENCES:
+        raise UsageError(f"divergence {divergence!r} is unknown; choose one of {', '.join(DIVERGENCES)}")
+    if not rho >= 0:
+        raise UsageError(f"rho is {rho}; it must be a number from 0 up")
+    scores = np.asarray(scores, dtype=np.float64)
+    if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all():
+        raise DataError("the scores of the features must be one or more finite numbers; scale the inputs, or the targets")
+    best = scores.max()
+    # how far below the best, in [0, 1]: nothing changes with the scores' offset and scale, least of all by rounding
+    spread = best - scores.min()
+    if not math.isfinite(spread):
+        return maximise(scores / 4, rho, divergence)
+    count = scores.size
+    if spread == 0 or rho <= _LEAST_RHO:
+        return np.full(count, 1 / count)
+    below = (best - scores) / spread
+    top = below == 0
+    ties = np.count_nonzero(top)
+    most = {"chi2": count / ties - 1, "kl": math.log(count / ties), "tv": 1 - ties / count, "reverse-kl": math.inf}[divergence]
+    if rho >= most:
+        return top / ties
+    q = {"chi2": _chi2, "kl": _kl, "tv": _tv, "reverse-kl": _reverse_kl}[divergence](below, rho)
+    return q / q.sum()
+
+
+def distance(q, divergence: str = "chi2") -> float:
+    """D_f(q || 1/N) of the probabilities q (N,)."""
+    q = np.asarray(q, dtype=np.float64)
+    excess = q.size * q - 1
+    if divergence == "chi2":
+        return float(np.mean(excess**2))
+    if divergence == "tv":
+        return float(np.mean(np.abs(excess)) / 2)
+    # both with a term whose mean is zero, so that no part is negative; near zero by their series
+    small = np.abs(excess) < 1e-3
+    square = excess**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(q.size * q)
+        if divergence == "kl":
+            near = square * (1 / 2 - excess / 6 + square / 12 - excess * square / 20)
+            parts = np.where(q > 0, (1 + excess) * logs, 0.0) - excess
+        else:
+            near = square * (1 / 2 - excess / 3 + square / 4 - excess * square / 5)
+            parts = excess - logs
+    return float(np.mean(np.where(small, near, parts)))
+
+
+def _chi2(below, rho):
+    """By one sort. On a support of the k best, q_m = (mean_k - below_m) / lam + 1/k, and q_m = 0 on the others.
+
+    The multiplier lam at which the support grows from k to k + 1 has (k+1)-th weight zero, and the divergence falls as lam
+    grows: so k is found by bisection over the divergences at those places, and lam then from the constraint.
+    """
+    count = below.size
+    order = np.sort(below)
+    sums, squares = np.cumsum(order), np.cumsum(order**2)
+
+    def far(k):
+        """Is the ball left already where the k best share all weight and the next has none?"""
+        mean = sums[k - 1] / k
+        lam = k * (order[k] - mean)
+        return lam <= 0 or (squares[k - 1] - k * mean**2) / lam**2 + 1 / k - 1 / count > rho / count
+
+    low, high = 1, count  # the support has at least low, at most high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if far(middle) else (low, middle)
+    support = order[:low]
+    mean = support.mean()
+    room = rho / count + 1 / count - 1 / low
+    lam = math.sqrt(np.sum((support - mean) ** 2) / room)
+    return np.maximum(0.0, (mean - below) / lam + 1 / low)
+
+
+def _kl(below, rho):
+    """q_m in proportion to exp(-below_m / lam), lam by a bracketing search."""
+
+    def weights(log_lam):
+        q = np.exp(-below / math.exp(log_lam))
+        return q / q.sum()
+
+    # the divergence of such a q is at most 1 / (8 lam^2), the range being 1
+    log_lam = _root(lambda t: distance(weights(t), "kl"), rho, -0.5 * math.log(8 * rho))
+    return weights(log_lam)
+
+
+def _reverse_kl(below, rho):
+    """q_m in proportion to 1 / (gap + below_m), the gap > 0 by a bracketing search."""
+
+    def weights(log_gap):
+        q = 1 / (math.exp(log_gap) + below)
+        return q / q.sum()
+
+    # the divergence is at most 1 / (2 gap)
+    log_gap = _root(lambda t: distance(weights(t), "reverse-kl"), rho, -math.log(2 * rho), math.log(_LEAST_GAP))
+    return weights(log_gap)
+
+
+def _root(function, target, high, least=-math.inf):
+    """t <= high with function(t) = target for a falling positive function with function(high) <= target; no less than `least`.
+
+    Rounding falls on the side where the constraint holds."""
+    from scipy.optimize import brentq
+
+    high = max(high, least)
+    step, low = 1.0, high
+    while function(low) < target:
+        if low == least:
+            return least
+        high, low, step = low, max(least, low - step), 2 * step
+    if low == high:
+        return high
+    return brentq(lambda t: math.log(function(t) / target), low, high, xtol=1e-14, rtol=1e-14)
+
+
+def _tv(below, rho):
+    """The worst scores give up their weight, rho in all, to the best; of equal ones that need not give all, each the same."""
+    count = below.size
+    values, where, sizes = np.unique(below, return_inverse=True, return_counts=True)
+    held = sizes / count
+    # what the groups behind this one, the worse ones, can give
+    behind = np.concatenate([np.cumsum(held[::-1])[::-1][1:], [0.0]])
+    given = np.clip(rho - behind, 0.0, held)
+    left = held - given
+    left[0] = held[0] + rho
+    return (left / sizes)[where]
+
+
+def chi2_by_bisection(scores, rho: float, tol: float = 1e-11) -> np.ndarray:
+    """The chi-square maximiser as the paper finds it: by bisection on the multiplier, each step a projection onto the simplex.
+
+    The reference that `maximise` is tested and timed against. scores (N,), not all equal, rho in (0, N / ties - 1), tol relative
+    to the first multiplier that is large enough.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    count = scores.size
+    radius = rho / count
+
+    def far(lam):
+        q = simplex_projection(1 / count + scores / lam)
+        return np.sum((q - 1 / count) ** 2) > radius
+
+    high = 1.0
+    while far(high):
+        high *= 2
+    low, least = 0.0, tol * high
+    while high - low > least:
+        middle = (low + high) / 2
+        low, high = (middle, high) if far(middle) else (low, middle)
+    return simplex_projection(1 / count + scores / high)
+
+
+def simplex_projection(v) -> np.ndarray:
+    """The probabilities (N,) closest to v (N,) in Euclidean distance, by one sort."""
+    order = np.sort(v)[::-1]
+    excess = (np.cumsum(order) - 1) / np.arange(1, v.size + 1)
+    size = np.count_nonzero(order > excess)
+    return np.maximum(0.0, v - excess[size - 1])

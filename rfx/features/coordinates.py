@@ -1,0 +1,136 @@
+"""Coordinates as random features: of the inputs themselves, and of positional k-mers of sequences.
+
+Each map picks among T indicator or input coordinates. They are drawn without replacement: feature j of a seed is the j-th
+coordinate of a random order of all T, and from j = T on of another order. phi(x) = sqrt(T) times the coordinate, so that the
+mean of phi(x) phi(y) estimates the inner product of all T, and over T features is it (Sinha and Duchi 2016, section 4,
+take each once).
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from rfx import parallel
+from rfx.errors import DataError
+from rfx.features.base import FeatureMap
+from rfx.features.random import uniforms
+
+ORDER = 0
+_VALUES = 2**22
+
+
+class CoordinateMap(FeatureMap):
+    """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse wherever the features are not asked for as an array."""
+
+    kernels = ("linear",)
+    parts = ("scales", "columns")
+
+    @classmethod
+    def total(cls, n_inputs, params) -> int:
+        """T, the number of different features there are."""
+        return n_inputs
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        total = cls.total(n_inputs, params)
+        return {"scales": np.full(stop - start, np.sqrt(total)), "columns": random_order(total, start, stop, seed)}
+
+    def coordinates(self, X):
+        """The (n, T) coordinates of the rows of X, dense or CSR, of which the features are some."""
+        return X
+
+    def transform(self, X, out=None):
+        out = self._check(X, out)
+        columns, scales = self.arrays["columns"], self.arrays["scales"]
+        for rows in _blocks(X, max(1, _VALUES // max(1, self.n_features))):
+            part = self.coordinates(X[rows])[:, columns]
+            np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
+        return out
+
+    def quick_adjoint(self, X, U):
+        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k): no features are made."""
+        sums = np.zeros((self.total(self.n_inputs, self.params), U.shape[1]))
+        for rows in _blocks(X, max(1, _VALUES // X.shape[1])):
+            part = self.coordinates(X[rows])
+            if sp.issparse(part):
+                sums += part.T @ U[rows]
+            else:
+                sums += parallel.matmul(np.ascontiguousarray(part.T, dtype=np.float64), U[rows])
+        return sums[self.arrays["columns"]] * self.arrays["scales"].astype(np.float64)[:, None]
+
+
+class KmerMap(CoordinateMap):
+    """kmers: is the word v at place p of the sequence? For every word of 1 to params["k"] letters and every place of it.
+
+    Inputs are the codes of letters, one column a place (see rfx.data.sequences), params["alphabet"] the codes there may be: of A
+    letters, T = sum_k A^k (d - k + 1). The sum over all T of phi(x) phi(y) / T is how many words of x are in y at their place.
+    """
+
+    kernels = ("kmers",)
+
+    @classmethod
+    def total(cls, n_inputs, params) -> int:
+        return int(offsets(n_inputs, len(params["alphabet"]), params["k"])[-1])
+
+    def coordinates(self, X):
+        letters = self.letters(X)
+        n_rows, places = letters.shape
+        alphabet, longest = len(self.params["alphabet"]), min(self.params["k"], places)
+        starts = offsets(places, alphabet, self.params["k"])
+        width = sum(places - k + 1 for k in range(1, longest + 1))
+        words = np.empty((n_rows, width), np.int32 if starts[-1] < 2**31 else np.int64)
+        parallel.for_ranges(lambda start, stop: _words(letters[start:stop], alphabet, starts, words[start:stop]), n_rows, smallest=64)
+        indptr = np.arange(0, words.size + 1, width, dtype=words.dtype if words.size < 2**31 else np.int64)
+        ones = np.ones(words.size, self.dtype)
+        return sp.csr_matrix((ones, words.ravel(), indptr), (n_rows, int(starts[-1])))
+
+    def letters(self, X) -> np.ndarray:
+        """(n, d) uint8 places in the alphabet of the letters of X.
+
+        Raises DataError naming the row and the place of what is no letter of the alphabet."""
+        X = X.toarray() if sp.issparse(X) else np.asarray(X)
+        codes = X.astype(np.int64)
+        table = np.full(256, 255, np.uint8)
+        table[np.asarray(self.params["alphabet"], dtype=np.int64)] = np.arange(len(self.params["alphabet"]))
+        places = np.where((codes == X) & (codes >= 0) & (codes < 256), table[np.clip(codes, 0, 255)], 255).astype(np.uint8)
+        if places.max(initial=0) == 255:
+            row, column = np.argwhere(places == 255)[0]
+            value = X[row, column]
+            what = f"the letter {chr(int(value))!r}" if value == int(value) and 32 < value < 127 else f"{value:g}, which is no letter's code,"
+            known = ", ".join(chr(code) for code in self.params["alphabet"])
+            raise DataError(f"row {row + 1} has {what} at place {column + 1}, but the letters are {known}; k-mers take --scaling none")
+        return places
+
+
+def _blocks(X, rows):
+    return (slice(start, min(start + rows, X.shape[0])) for start in range(0, X.shape[0], rows))
+
+
+def offsets(places: int, alphabet: int, k: int) -> np.ndarray:
+    """(k + 1,) where the words of 1, 2, … k letters of a sequence of `places` begin among all T, and T."""
+    counts = [alphabet**size * max(0, places - size + 1) for size in range(1, k + 1)]
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def random_order(size, start, stop, seed) -> np.ndarray:
+    """Places start .. stop-1 of the random orders of range(size) that follow one another; int64."""
+    turns = range(start // size, -(-stop // size))
+    rounds = [np.argsort(uniforms(seed, ORDER, turn * size, (turn + 1) * size, 1)[:, 0], kind="stable") for turn in turns]
+    first = start - start // size * size
+    return np.concatenate(rounds)[first : first + stop - start].astype(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def _words(letters, alphabet, starts, words):
+    """words[i] <- the numbers of all words of row i: starts[k-1] + place * alphabet^k + the word read as a number."""
+    places = letters.shape[1]
+    for i in range(letters.shape[0]):
+        at = 0
+        for k in range(1, min(len(starts) - 1, places) + 1):
+            size = alphabet**k
+            for p in range(places - k + 1):
+                value = 0
+                for t in range(p, p + k):
+                    value = value * alphabet + letters[i, t]
+                words[i, at] = starts[k - 1] + p * size + value
+                at += 1

@@ -1,0 +1,99 @@
+"""Coordinates and positional k-mers as features: against their definition, a naive count, dense beside sparse."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx.errors import DataError
+from rfx.features import sample
+from rfx.features.coordinates import offsets, random_order
+
+RNG = np.random.default_rng(0)
+ACGT = [ord(letter) for letter in "ACGT"]
+SEQUENCES = RNG.choice(ACGT, (30, 9)).astype(float)
+
+
+def naive(sequences, k):
+    """(n, T) one at a time: every size of word, every place, every word."""
+    texts = ["".join(chr(int(code)) for code in row) for row in sequences]
+    columns = [
+        [text[p : p + size] == "".join(word) for text in texts]
+        for size in range(1, k + 1)
+        for p in range(sequences.shape[1] - size + 1)
+        for word in itertools.product("ACGT", repeat=size)
+    ]
+    return np.array(columns, dtype=float).T
+
+
+def test_every_coordinate_once_before_any_twice():
+    first = random_order(7, 0, 7, 3)
+    assert sorted(first) == list(range(7)) and sorted(random_order(7, 7, 14, 3)) == list(range(7))
+    np.testing.assert_array_equal(random_order(7, 3, 12, 3), random_order(7, 0, 21, 3)[3:12])
+    assert not np.array_equal(first, random_order(7, 0, 7, 4))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_linear_features(sparse):
+    X = RNG.standard_normal((20, 6)) * (RNG.random((20, 6)) < 0.6)
+    rows = sp.csr_matrix(X) if sparse else X
+    whole = sample("linear", 6, 6, seed=2, dtype=np.float64)
+    Z = whole.transform(rows)
+    np.testing.assert_allclose(Z @ Z.T / 6, X @ X.T, atol=1e-12)
+    drawn = sample("linear", 6, 15, seed=2, dtype=np.float64)
+    np.testing.assert_allclose(drawn.transform(rows), np.sqrt(6) * X[:, drawn.arrays["columns"]], atol=1e-12)
+    U = RNG.standard_normal((20, 3))
+    np.testing.assert_allclose(drawn.quick_adjoint(rows, U), drawn.transform(X).T @ U, atol=1e-10)
+
+
+def test_wide_sparse_rows_are_never_dense():
+    X = sp.random(50, 47_236, density=1e-3, format="csr", random_state=1)
+    pool = sample("linear", 47_236, 47_236, seed=0)
+    U = RNG.standard_normal((50, 1))
+    expected = np.sqrt(47_236) * (X.T @ U)[pool.arrays["columns"]]
+    np.testing.assert_allclose(pool.quick_adjoint(X, U), expected, rtol=1e-6)
+    np.testing.assert_allclose(pool.select(slice(40)).transform(X), pool.transform(X)[:, :40])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_kmers_equal_a_naive_count(k):
+    params = {"alphabet": ACGT, "k": k}
+    expected = naive(SEQUENCES, k)
+    total = offsets(9, 4, k)[-1]
+    assert expected.shape[1] == total
+    feature_map = sample("kmers", 9, total, seed=1, dtype=np.float64, **params)
+    np.testing.assert_allclose(feature_map.transform(SEQUENCES), np.sqrt(total) * expected[:, feature_map.arrays["columns"]])
+    U = RNG.standard_normal((30, 2))
+    np.testing.assert_allclose(feature_map.quick_adjoint(SEQUENCES, U), feature_map.transform(SEQUENCES).T @ U, atol=1e-9)
+    part = feature_map.select([3, 0, 3])
+    np.testing.assert_allclose(part.transform(SEQUENCES), feature_map.transform(SEQUENCES)[:, [3, 0, 3]])
+    np.testing.assert_allclose(part.transform(sp.csr_matrix(SEQUENCES)), part.transform(SEQUENCES))
+
+
+def test_the_papers_number_of_kmers():
+    assert offsets(81, 4, 5)[-1] == 105_476
+
+
+def test_words_longer_than_the_sequence():
+    feature_map = sample("kmers", 2, 8 + 16, seed=1, dtype=np.float64, alphabet=ACGT, k=5)
+    np.testing.assert_allclose(
+        feature_map.transform(SEQUENCES[:, :2]), np.sqrt(24) * naive(SEQUENCES[:, :2], 2)[:, feature_map.arrays["columns"]]
+    )
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        (ord("N"), "row 5 has the letter 'N' at place 3, but the letters are A, C, G, T; k-mers take --scaling none"),
+        (0.25, "row 5 has 0.25, which is no letter's code, at place 3"),
+        (-7, "row 5 has -7, which is no letter's code, at place 3"),
+        (1e9, "row 5 has 1e.09, which is no letter's code, at place 3"),
+    ],
+)
+def test_other_letters_are_refused_by_row_and_place(value, message):
+    rows = SEQUENCES.copy()
+    rows[4, 2] = value
+    feature_map = sample("kmers", 9, 12, seed=1, alphabet=ACGT, k=2)
+    with pytest.raises(DataError, match=message):
+        feature_map.transform(rows)

@@ -96,7 +96,9 @@ class KmerMap(CoordinateMap):
         if places.max(initial=0) == 255:
             row, column = np.argwhere(places == 255)[0]
             value = X[row, column]
-            what = f"the letter {chr(int(value))!r}" if value == int(value) and 32 < value < 127 else f"{value:g}, which is no letter's code,"
+            what = (
+                f"the letter {chr(int(value))!r}" if value == int(value) and 32 < value < 127 else f"{value:g}, which is no letter's code,"
+            )
             known = ", ".join(chr(code) for code in self.params["alphabet"])
             raise DataError(f"row {row + 1} has {what} at place {column + 1}, but the letters are {known}; k-mers take --scaling none")
         return places

@@ -11,6 +11,14 @@ class DataError(RfxError):
     """A data file or data set can't be used as it is."""
 
 
+class NoData(DataError):
+    """A data set's file can't be had: another time it may be there."""
+
+
+class OutOfTime(RfxError):
+    """What `--timeout` allows was not enough, and there is nothing to show for it."""
+
+
 class UsageError(RfxError):
     """An option or parameter is unknown, or its value is out of range."""
 

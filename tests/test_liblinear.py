@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from rfx.errors import RfxError, UsageError
+from rfx.errors import OutOfTime, RfxError, UsageError
 from rfx.losses import Hinge, Logistic, SquaredHinge
 from rfx.operators.blocks import ArrayBlocks
 from rfx.solvers.l2 import l2_certificate
@@ -78,7 +78,7 @@ def test_time_limit_ends_the_child():
     t = np.linspace(0, 1, 4000)[:, None]
     columns = np.cos(t * np.arange(1, 400) * 0.11)
     y = np.where(np.sin(25 * t[:, 0]) > 0, 1.0, -1.0)
-    with pytest.raises(backend.BackendTimeout, match="LIBLINEAR did not end within the time that --timeout gives"):
+    with pytest.raises(OutOfTime, match="LIBLINEAR did not end within the time that --timeout gives"):
         solve_liblinear(ArrayBlocks(columns), y, 1e-4, SquaredHinge, "l1", tol=1e-12, timeout=1)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rfx.errors import DataError, LockedError
+from rfx.errors import DataError, LockedError, NoData, OutOfTime
 from rfx.experiments import child, results, runner
 from rfx.experiments.plan import Plan
 
@@ -30,10 +30,8 @@ def execute(spec):
         from rfx.errors import DataError
         raise DataError("bad.libsvm: line 3: no label")
     if name == "data":
-        # as if it came from there
-        fetch = {"__name__": "rfx.data.fetch"}
-        exec("from rfx.errors import DataError\\ndef get(message): raise DataError(message)", fetch)
-        fetch["get"]("census: no public copy; put census.train into the data folder")
+        from rfx.errors import NoData
+        raise NoData("census: no public copy; put census.train into the data folder")
     if name == "bug":
         raise KeyError("no such thing")
     if name == "memory":
@@ -301,10 +299,9 @@ def test_child_reports_errors_of_every_kind():
     assert fail(DataError("no"))["params"] == {"error": "DataError"}
     assert fail(KeyboardInterrupt())["status"] == "interrupted"
 
-    class BackendTimeout(DataError):
-        pass
-
-    assert fail(BackendTimeout("too long"))["status"] == "timeout"
+    assert fail(OutOfTime("too long")) == {"status": "timeout", "message": "too long", "params": {"error": "OutOfTime"}}
+    for error in (NoData("not there"), LockedError("somebody else is fetching it")):
+        assert fail(error)["params"] == {"error": "NoData"}, "which is tried again"
 
 
 def test_child_by_hand_prints_a_row(tmp_path):

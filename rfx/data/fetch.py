@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from rfx import env
 from rfx.data import archives, registry
-from rfx.errors import DataError, LockedError
+from rfx.errors import DataError, LockedError, NoData
 
 log = logging.getLogger(__name__)
 PAUSES = (1.0, 3.0, 9.0)  # seconds before the second, third and fourth attempt at a download
@@ -54,7 +54,7 @@ def fetch(name, offline=False, progress=None, roles=None) -> dict[str, Path]:
 
     `offline` forbids the network (a mirror that is a folder is still used); `progress` shows a bar on standard error,
     by default when that is a terminal; `roles` restricts what is fetched. Raises UsageError for an unknown name,
-    DataError when a file can't be had, LockedError when another process has been at it for too long.
+    NoData when a file can't be had, LockedError when another process has been at it for too long.
     """
     info = registry.get(name)
     progress = sys.stderr.isatty() if progress is None else progress
@@ -73,7 +73,7 @@ def _fetched(info, entry, offline, progress) -> Path:
                     _make(info, entry, target, work, offline, progress)
     except OSError as error:
         where = f"{target} can't be written ({error.strerror or error})"
-        raise DataError(f"{where}; RFX_DATA names another folder for data") from None
+        raise NoData(f"{where}; RFX_DATA names another folder for data") from None
     return target
 
 
@@ -120,7 +120,7 @@ def _make(info, entry, target, work, offline, progress):
         return
     if not entry.sources:
         hint = info.obtain or "RFX_MIRROR may name a folder or URL that has it"
-        raise DataError(f"{info.name}: {entry.filename} has no public download; {hint}")
+        raise NoData(f"{info.name}: {entry.filename} has no public download; {hint}")
     sources = [_source(info, entry, source, work, offline, progress) for source in entry.sources]
     if entry.convert:
         _convert(entry, [path for path, _ in sources], plain)
@@ -135,14 +135,14 @@ def _source(info, entry, source, work, offline, progress):
     if found:
         return found
     if offline:
-        raise DataError(
+        raise NoData(
             f"{info.name}: {place(entry)} is not there, and offline nothing is fetched from {source.url}; `rfx fetch {info.name}` gets it"
         )
     path = work / f"source-{len(list(work.iterdir()))}"
     try:
         _download(source.url, path, progress)
     except _Missing:
-        raise DataError(f"{info.name}: {source.url} is not there (404); the file may have moved") from None
+        raise NoData(f"{info.name}: {source.url} is not there (404); the file may have moved") from None
     for kind in ("md5", "sha256"):
         _check(path, source.url, kind, getattr(source, kind))
     return path, source.url
@@ -160,7 +160,7 @@ def _mirror_folder() -> Path | None:
         return None
     folder = Path(unquote(parts.path)) if parts.scheme == "file" else Path(mirror).expanduser()
     if not folder.is_dir():
-        raise DataError(f"RFX_MIRROR is {mirror}, which is neither a folder nor an http(s) address")
+        raise NoData(f"RFX_MIRROR is {mirror}, which is neither a folder nor an http(s) address")
     return folder
 
 
@@ -187,7 +187,7 @@ def _from_mirror(names, work, offline, progress):
 
 
 def _download(url, path, progress):
-    """Download url to path, again after a failure that may pass. _Missing when it is not there; else DataError."""
+    """Download url to path, again after a failure that may pass. _Missing when it is not there; else NoData."""
     import pooch
     import requests
 
@@ -207,7 +207,7 @@ def _download(url, path, progress):
             what = f"{url} can't be downloaded ({f'status {code}' if code else _reason(error)})"
             if pause is None or not passing:
                 tries = f" after {len(PAUSES) + 1} attempts" if passing else ""
-                raise DataError(f"{what}{tries}; RFX_MIRROR may name another place that has it") from None
+                raise NoData(f"{what}{tries}; RFX_MIRROR may name another place that has it") from None
         log.warning("%s; trying again in %g s", what, pause)
         time.sleep(pause)
 
@@ -226,7 +226,7 @@ def _unpack(path, origin, plain):
     except archives.DAMAGE as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk's doing, not the archive's
-        raise DataError(f"{origin} is damaged or cut off ({error}); nothing was kept, try again") from None
+        raise NoData(f"{origin} is damaged or cut off ({error}); nothing was kept, try again") from None
 
 
 def _convert(entry, paths, plain):
@@ -239,13 +239,13 @@ def _convert(entry, paths, plain):
         if isinstance(error, OSError) and error.errno is not None:
             raise
         origin = " and ".join(source.url for source in entry.sources)
-        raise DataError(f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be made") from None
+        raise NoData(f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be made") from None
 
 
 def _install(entry, plain, target, origin):
     _check(plain, origin, "sha256", entry.sha256, of=f"{entry.filename}, unpacked,")
     if plain.stat().st_size == 0:
-        raise DataError(f"{origin} is empty; nothing was kept")
+        raise NoData(f"{origin} is empty; nothing was kept")
     os.replace(plain, target)
 
 
@@ -255,6 +255,6 @@ def _check(path, origin, kind, expected, of="the file"):
     with open(path, "rb") as handle:
         found = hashlib.file_digest(handle, kind).hexdigest()
     if found != expected:
-        raise DataError(
+        raise NoData(
             f"{origin}: {of} has {kind} {found}, but datasets.toml says {expected}; nothing was kept. Try again, or from another RFX_MIRROR"
         )

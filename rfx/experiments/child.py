@@ -10,9 +10,9 @@ import sys
 import traceback
 
 from rfx import env
-from rfx.errors import RfxError
+from rfx.errors import LockedError, NoData, OutOfTime, RfxError
 
-NO_DATA = "NoData"  # params.error of a run whose data could not be had: worth trying again, unlike other failures
+NO_DATA = NoData.__name__  # params.error of a run whose data could not be had: worth trying again, unlike other failures
 
 
 def outcome(spec: dict, execute=None) -> dict:
@@ -27,8 +27,9 @@ def outcome(spec: dict, execute=None) -> dict:
     except KeyboardInterrupt:
         return {"status": "interrupted", "message": "interrupted"}
     except RfxError as error:
-        status = "timeout" if "Timeout" in type(error).__name__ else "failed"
-        kind = NO_DATA if _is_from("rfx.data.fetch", error) else type(error).__name__
+        status = "timeout" if isinstance(error, OutOfTime) else "failed"
+        # The only lock that a run waits for is that of a file being fetched.
+        kind = NO_DATA if isinstance(error, (NoData, LockedError)) else type(error).__name__
         return {"status": status, "message": str(error), "params": {"error": kind}}
     except MemoryError as error:
         message = f"out of memory ({error}); fewer n_features or a smaller max_memory needs less"
@@ -42,11 +43,6 @@ def outcome(spec: dict, execute=None) -> dict:
             "message": f"{type(error).__name__}: {error} ({place})",
             "params": {"error": type(error).__name__},
         }
-
-
-def _is_from(module, error) -> bool:
-    """Was `error` raised in that module, or in something that it called?"""
-    return any(frame.f_globals.get("__name__") == module for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _plain(value):

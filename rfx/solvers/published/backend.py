@@ -15,13 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import env
-from rfx.errors import RfxError
+from rfx.errors import OutOfTime, RfxError
 
 NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
-
-
-class BackendTimeout(RfxError):
-    """The child did not end within --timeout."""
 
 
 class NodeFile:
@@ -82,7 +78,7 @@ def from_blocks(blocks, y) -> NodeFile:
 def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]:
     """Run one job in a child: its result, arrays by name, and what it printed.
 
-    Raises BackendTimeout after `timeout` seconds and RfxError when the child dies. An interrupt kills the child.
+    Raises OutOfTime after `timeout` seconds and RfxError when the child dies. An interrupt kills the child.
     """
     result = os.memfd_create("rfx-result")
     job = job | {"parent": os.getpid()}
@@ -104,7 +100,7 @@ def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]
         try:
             printed, _ = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            raise BackendTimeout(f"{job['program']} did not end within the time that --timeout gives") from None
+            raise OutOfTime(f"{job['program']} did not end within the time that --timeout gives") from None
         finally:
             if child.poll() is None:
                 child.kill()

@@ -20,7 +20,7 @@ def solve_liblinear(blocks, y, lam, loss, penalty, *, tol=0.01, seed=0, timeout=
     blocks: row blocks (rfx.operators.blocks); y: (n,) in {-1, +1}; loss: SquaredHinge or Logistic; tol: LIBLINEAR's `-e`.
     LIBLINEAR needs 16 bytes for every entry of the feature matrix. coef is (D,); gap is the duality gap at coef,
     computed here; converged is False where LIBLINEAR warns that it reached its maximal number of iterations.
-    Raises UsageError for another loss, BackendTimeout after `timeout` seconds.
+    Raises UsageError for another loss, OutOfTime after `timeout` seconds.
     """
     if (penalty, loss.name) not in SOLVERS:
         raise UsageError(f"solver liblinear has no {loss.name} loss here; choose squared_hinge or logistic")

@@ -23,7 +23,7 @@ def solve_libsvm(name, X, y, params, lam, loss, *, tol=1e-3, seed=0, timeout=Non
     X: (n, d) inputs; y: (n,) in {-1, +1}; name, params: the kernel; loss: Hinge, or SquaredHinge, for which the box is
     opened and 1/(2C) added to the diagonal of a precomputed kernel (SPEC 1a). tol: LIBSVM's `-e`. coef is (n,), so
     that f(x) = sum coef_i k(x_i, x). Raises UsageError for another loss, RfxError when the matrix does not fit in
-    memory, BackendTimeout after `timeout` seconds.
+    memory, OutOfTime after `timeout` seconds.
     """
     C, n = 1.0 / lam, X.shape[0]
     if loss.name not in ("hinge", "squared_hinge"):

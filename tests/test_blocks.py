@@ -8,13 +8,7 @@ from rfx import env
 from rfx.features import sample
 from rfx.operators.blocks import ArrayBlocks, KeptRows, MapBlocks, adjoint, apply, feature_blocks, product, walk
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads only wait for each other on problems of this size; the test that is about threads sets them."""
-    env.set_threads(1)
-    yield
-    env.set_threads(None)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture

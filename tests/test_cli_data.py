@@ -18,9 +18,7 @@ ENTRY = registry.get("heart_scale").files[0]
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
+def mirror(own_folders, tmp_path, monkeypatch):
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path / "mirror"))
     (tmp_path / "mirror").mkdir()
 

@@ -68,9 +68,7 @@ def server():
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
-    monkeypatch.delenv("RFX_MIRROR", raising=False)
+def no_waiting(own_folders, monkeypatch):
     monkeypatch.setattr(fetch, "PAUSES", (0.0, 0.0, 0.0))
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)

@@ -24,12 +24,7 @@ from rfx.solvers.l1.quadratic import newton_faces, residual, segment_minimum, so
 LOSSES = [Squared, SquaredHinge, Logistic]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads only wait for each other on problems of this size; the test that is about threads sets them."""
-    env.set_threads(1)
-    yield
-    env.set_threads(None)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def make(n_rows, n_columns, loss, seed=0, dtype=np.float64):

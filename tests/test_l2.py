@@ -17,12 +17,7 @@ from rfx.solvers.ridge import solve_ridge
 LOSSES = [SquaredHinge, Logistic, Squared]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads only wait for each other on problems of this size; the tests that are about threads set them."""
-    env.set_threads(1)
-    yield
-    env.set_threads(None)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def make(n_rows, n_columns, seed=0, decay=0.0):

@@ -12,13 +12,7 @@ from rfx.operators.cg import Gram, choose_factor
 from rfx.solvers import ridge
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Threads only wait for each other on problems of this size; the tests that are about threads set them."""
-    env.set_threads(1)
-    yield
-    env.set_threads(None)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def make(n_rows, n_columns, outputs=(), seed=0, decay=0.0, dtype=np.float32):

@@ -9,10 +9,7 @@ from rfx.errors import DataError, UsageError
 
 
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path, monkeypatch):
-    monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("RFX_MIRROR", raising=False)
+def data_folder(own_folders, tmp_path):
     (tmp_path / "data").mkdir()
 
 

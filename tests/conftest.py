@@ -1,0 +1,21 @@
+"""What several test files need: folders of their own for everything that rfx keeps, and one thread for small problems."""
+
+import pytest
+
+from rfx import env
+
+
+@pytest.fixture
+def one_thread():
+    """Threads only wait for each other on problems of this size; the tests that are about threads set them."""
+    env.set_threads(1)
+    yield
+    env.set_threads(None)
+
+
+@pytest.fixture
+def own_folders(tmp_path, monkeypatch):
+    """Data and caches below tmp_path, and no mirror."""
+    monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("RFX_MIRROR", raising=False)

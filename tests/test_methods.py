@@ -311,7 +311,7 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
             if name != "kernel"
         ],
         ("kernel", {"loss": "logistic"}, "it takes squared or squared_hinge or hinge"),
-        *[(name, {"kernel": "linear"}, "--kernel is 'linear', which") for name in ("rf", "sparse-rf", "rb", "sparse-rb")],
+        *[(name, {"kernel": "linear"}, "--kernel is 'linear', which") for name in ("rb", "sparse-rb")],
     ],
 )
 def test_options_without_effect_or_solver_are_refused(name, options, message):

@@ -1,7 +1,9 @@
 """Losses L(z, y) of a prediction z: value, derivative, curvature and convex conjugate.
 
-All functions are elementwise over arrays of the same shape, sums are left to the caller. Classification losses take
-labels y in {-1, +1}. The conjugate is L*(u, y) = sup_z u z - L(z, y), infinite outside `clip_dual`'s range.
+All functions are elementwise over arrays of the same shape, sums are left to the caller; softmax alone takes the k
+predictions of a row together. Classification losses take labels y in {-1, +1}, softmax rows with a 1 at the class and 0
+elsewhere. The derivative of a loss with a corner is a subgradient there. The conjugate is L*(u, y) = sup_z u z - L(z, y),
+infinite outside `clip_dual`'s range.
 """
 
 import numpy as np
@@ -115,6 +117,90 @@ class Logistic:
         return _xlogx(v) + _xlogx(1.0 - v)
 
 
+class Absolute:
+    """|z - y|; not differentiable at the target, where the subgradient is 0."""
+
+    name = "absolute"
+    curvature = np.inf
+
+    @staticmethod
+    def value(z, y):
+        return np.abs(z - y)
+
+    @staticmethod
+    def derivative(z, y):
+        return np.sign(z - y)
+
+    @staticmethod
+    def clip_dual(u, y):
+        return np.clip(u, -1.0, 1.0)
+
+    @staticmethod
+    def conjugate(u, y):
+        return u * y
+
+
+class EpsilonInsensitive:
+    """max(0, |z - y| - epsilon), the loss of support vector regression; subgradient 0 within the tube and on its edge."""
+
+    name = "epsilon_insensitive"
+    curvature = np.inf
+    epsilon = 0.1
+
+    def __init__(self, epsilon: float):
+        """Raises UsageError for a negative epsilon."""
+        if not (np.isfinite(epsilon) and epsilon >= 0):
+            raise UsageError(f"--epsilon is {epsilon!r}; it must be a number of 0 or more")
+        self.epsilon = float(epsilon)
+
+    def value(self, z, y):
+        return np.maximum(0.0, np.abs(z - y) - self.epsilon)
+
+    def derivative(self, z, y):
+        return np.where(np.abs(z - y) > self.epsilon, np.sign(z - y), 0.0)
+
+    def clip_dual(self, u, y):
+        return np.clip(u, -1.0, 1.0)
+
+    def conjugate(self, u, y):
+        return u * y + self.epsilon * np.abs(u)
+
+
+class Softmax:
+    """log sum_c exp(z_c) - z_y for the k predictions z (n, k) of a row and y (n, k) with a 1 at its class.
+
+    value and conjugate are (n,), derivative and clip_dual (n, k). The largest eigenvalue of the second derivative is at
+    most 1/2. u is in the conjugate's domain when u + y is a distribution over the classes.
+    """
+
+    name = "softmax"
+    curvature = 0.5
+
+    @staticmethod
+    def value(z, y):
+        top = z.max(axis=-1, keepdims=True)
+        return np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
+
+    @staticmethod
+    def derivative(z, y):
+        shares = np.exp(z - z.max(axis=-1, keepdims=True))
+        shares /= shares.sum(axis=-1, keepdims=True)
+        return shares - y
+
+    @staticmethod
+    def clip_dual(u, y):
+        """The nearest point whose sum with y is a distribution (Euclidean projection on the simplex, by sorting)."""
+        p = u + y
+        descending = -np.sort(-p, axis=-1)
+        excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, p.shape[-1] + 1)
+        last = np.sum(descending > excess, axis=-1, keepdims=True) - 1
+        return np.maximum(p - np.take_along_axis(excess, last, axis=-1), 0.0) - y
+
+    @staticmethod
+    def conjugate(u, y):
+        return _xlogx(u + y).sum(axis=-1)
+
+
 def _sigmoid(t):
     return 0.5 * (1.0 + np.tanh(0.5 * t))
 
@@ -123,15 +209,21 @@ def _xlogx(v):
     return np.where(v > 0, v * np.log(np.where(v > 0, v, 1.0)), 0.0)
 
 
-LOSSES = {loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic)}
+# The losses that are elementwise; `get_loss` knows softmax besides.
+LOSSES = {
+    loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))
+}
 
 
-def get_loss(name: str):
-    """The loss of that name.
+def get_loss(name: str, epsilon: float | None = None):
+    """The loss of that name; epsilon: half the width of the tube of epsilon_insensitive, 0.1 by default.
 
-    Raises UsageError naming the known losses.
+    Raises UsageError naming the known losses, and for an epsilon out of range.
     """
+    if name == EpsilonInsensitive.name and epsilon is not None:
+        return EpsilonInsensitive(epsilon)
+    known = LOSSES | {Softmax.name: Softmax}
     try:
-        return LOSSES[name]
+        return known[name]
     except KeyError:
-        raise UsageError(f"loss {name!r} is unknown; choose one of {', '.join(LOSSES)}") from None
+        raise UsageError(f"loss {name!r} is unknown; choose one of {', '.join(known)}") from None

@@ -11,8 +11,11 @@ Z = RNG.normal(0, 2, 400)
 SMOOTH = ["squared", "squared_hinge", "logistic"]
 
 
+CORNERED = {"hinge": (1.0,), "absolute": (0.0,), "epsilon_insensitive": (-0.1, 0.1)}
+
+
 def targets(name):
-    return RNG.normal(size=Z.size) if name == "squared" else RNG.choice([-1.0, 1.0], Z.size)
+    return RNG.normal(size=Z.size) if name in ("squared", "absolute", "epsilon_insensitive") else RNG.choice([-1.0, 1.0], Z.size)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -24,6 +27,42 @@ def test_derivatives_are_those_of_the_value(name):
     bend = (loss.derivative(Z + h, y) - loss.derivative(Z - h, y)) / (2 * h)
     np.testing.assert_allclose(loss.second_derivative(Z, y)[away], bend[away], atol=2e-5)
     assert np.all(loss.second_derivative(Z, y) <= loss.curvature + 1e-12)
+
+
+@pytest.mark.parametrize("name", list(CORNERED))
+def test_subgradients_are_the_slope_away_from_corners_and_bound_the_value_at_them(name):
+    loss, y, h = LOSSES[name], targets(name), 1e-6
+    margin = y * Z if name == "hinge" else Z - y
+    away = np.min([np.abs(margin - corner) for corner in CORNERED[name]], axis=0) > 1e-3
+    slope = (loss.value(Z + h, y) - loss.value(Z - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.derivative(Z, y)[away], slope[away], atol=1e-6)
+    for corner in CORNERED[name]:
+        at = corner * y if name == "hinge" else y + corner
+        assert np.all(loss.value(Z, y) >= loss.value(at, y) + loss.derivative(at, y) * (Z - at) - 1e-12)
+
+
+def test_softmax_by_finite_differences_and_its_dual():
+    loss, rng, h = get_loss("softmax"), np.random.default_rng(4), 1e-6
+    z, y = rng.normal(0, 3, (50, 4)), np.eye(4)[rng.integers(0, 4, 50)]
+    slopes = np.stack([(loss.value(z + h * e, y) - loss.value(z - h * e, y)) / (2 * h) for e in np.eye(4)], axis=1)
+    u = loss.derivative(z, y)
+    np.testing.assert_allclose(u, slopes, atol=1e-7)
+    np.testing.assert_allclose(loss.value(z, y) + loss.conjugate(u, y), (z * u).sum(axis=1), atol=1e-10)
+    np.testing.assert_allclose(loss.clip_dual(u, y), u, atol=1e-12)
+    clipped = loss.clip_dual(rng.normal(0, 2, (50, 4)), y)
+    assert np.all(clipped + y >= 0)
+    np.testing.assert_allclose((clipped + y).sum(axis=1), 1.0)
+    assert np.all(loss.value(z, y) + loss.conjugate(clipped, y) >= (z * clipped).sum(axis=1) - 1e-9)
+    far = np.array([[1e4, 0.0], [-1e4, 0.0]])
+    assert np.all(np.isfinite(loss.value(far, np.eye(2)))) and np.all(np.isfinite(loss.derivative(far, np.eye(2))))
+
+
+def test_the_width_of_the_tube_is_an_argument():
+    wide = get_loss("epsilon_insensitive", 0.5)
+    np.testing.assert_allclose(wide.value(np.array([0.0, 0.4, 1.0]), 0.0), [0.0, 0.0, 0.5])
+    assert get_loss("epsilon_insensitive").epsilon == 0.1
+    with pytest.raises(UsageError, match="--epsilon is -1"):
+        get_loss("epsilon_insensitive", -1)
 
 
 @pytest.mark.parametrize("name", list(LOSSES))

@@ -210,9 +210,7 @@ def _xlogx(v):
 
 
 # The losses that are elementwise; `get_loss` knows softmax besides.
-LOSSES = {
-    loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))
-}
+LOSSES = {loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))}
 
 
 def get_loss(name: str, epsilon: float | None = None):

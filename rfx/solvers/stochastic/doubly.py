@@ -1,0 +1,121 @@
+"""Doubly stochastic gradients (Dai et al. 2014, algorithms 1 and 2): random rows and random features in every step.
+
+The objective is E L(f(x), y) + nu/2 ||f||^2, a mean over rows. A step takes a batch of rows, a block of features that f does
+not have yet, and the function so far:
+
+    coef_block = -gamma_t / (block n) sum over the batch of L'(f(x), y) phi_block(x),    all others *= 1 - gamma_t nu,
+
+which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j phi_j is algorithm 2.
+"""
+
+import numpy as np
+from scipy.linalg import lapack
+
+from rfx.errors import UsageError
+from rfx.features.random import uniforms
+from rfx.operators.cholesky import factor_in_place
+from rfx.parallel import matmul, one_blas_thread
+from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
+
+AVERAGING = ("none", "uniform", "linear")
+# What the authors' program adds to the covariance of a block besides nu, so that it can be inverted.
+DAMPING = 1e-7
+VISIT = 77
+
+
+class DoublySGD:
+    """f and the steps that have made it.
+
+    growing: a GrowingMap whose piece is a multiple of `block`. loss: of rfx.losses, for n_outputs predictions a row. nu:
+    regularisation of the mean loss. steps: rfx.solvers.stochastic.steps.Steps.
+
+    max_blocks: after so many fresh blocks a step revisits one of them, drawn from (seed, t), which is algorithm 1 with
+    features from a finite set (the authors' program for graphics cards does so): a variant of the paper's, not its
+    algorithm. precondition: the step of a block is multiplied by (C + (nu + damping) I)^-1, C the covariance of the block's
+    features (scaled by 1/sqrt(block)) on the batch, as in the authors' program; a block that is revisited is then
+    regularised alone, by block coordinates. averaging: what predicts, see Expansion.
+    """
+
+    def __init__(
+        self,
+        growing,
+        n_outputs,
+        loss,
+        nu,
+        steps,
+        *,
+        block=1,
+        max_blocks=None,
+        precondition=False,
+        damping=DAMPING,
+        averaging="none",
+        seed=0,
+    ):
+        if growing.piece % block:
+            raise UsageError(f"pieces of {growing.piece} features don't consist of blocks of {block}")
+        if averaging not in AVERAGING:
+            raise UsageError(f"--averaging is {averaging!r}; choose one of {', '.join(AVERAGING)}")
+        self.expansion = Expansion(growing, n_outputs, averaging)
+        self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
+        self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
+        self.t = 0
+
+    def step(self, X, Y) -> float:
+        """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
+
+        For several outputs of an elementwise loss their losses are summed.
+        """
+        t, e = self.t + 1, self.expansion
+        start = self._block(t)
+        F = e.values(X)
+        Z = e.transform(e.map.sampled(start, start + self.block), X)
+        gamma = self.steps(t)
+        gradient = cross(Z, self.loss.derivative(F, Y)) / (len(F) * self.block)
+        fresh = start == e.n_features
+        if not self.precondition:
+            self._decay(gamma)
+            e.add(start, -gamma * gradient)
+        elif fresh:
+            self._decay(gamma)
+            e.add(start, -gamma * self._solve(Z, gradient))
+        else:
+            e.add(start, -gamma * self._solve(Z, gradient + self.nu * e.last(start, start + self.block)))
+        self.t = t
+        e.count(t)
+        return float(self.loss.value(F, Y).sum() / len(F))
+
+    def _decay(self, gamma):
+        # step 1 has nothing to decay, and 1 - gamma nu may be below zero there
+        if self.nu and self.expansion.n_features:
+            self.expansion.decay(1.0 - gamma * self.nu)
+
+    def _block(self, t) -> int:
+        """The first feature of the block of step t."""
+        have = self.expansion.n_features
+        if self.max_blocks is None or have < self.max_blocks * self.block:
+            return have
+        return int(uniforms(self.seed, VISIT, t, t + 1, 1)[0, 0] * self.max_blocks) * self.block
+
+    def _solve(self, Z, gradient):
+        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch."""
+        C = np.zeros((self.block, self.block), order="F")
+        for first in range(0, len(Z), SUMMED):
+            C += matmul(Z[first : first + SUMMED].T, Z[first : first + SUMMED])
+        C /= len(Z) * self.block
+        C[np.diag_indices(self.block)] += self.nu + self.damping
+        if factor_in_place(C):
+            raise UsageError(f"--damping is {self.damping:g}, below the rounding of the features' covariance; choose a larger one")
+        with one_blas_thread():
+            return lapack.dpotrs(C, np.asfortranarray(gradient), lower=1)[0]
+
+    def predictions(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""
+        return self.expansion.predictions(X)
+
+    def state(self) -> dict:
+        """Arrays from which `restore` goes on to the same bits."""
+        return self.expansion.state() | {"t": np.array([self.t])}
+
+    def restore(self, state: dict) -> None:
+        self.expansion.restore(state)
+        self.t = int(state["t"][0])

@@ -1,0 +1,171 @@
+"""f = scale * sum_j coef_j phi_j over the features of a growing map: what the decay of coefficients costs is one number.
+
+A step of a stochastic gradient multiplies all earlier coefficients by 1 - gamma nu; here `scale` alone is multiplied. The
+average over all steps is kept in the same way: with S the weighted sum of the scales so far, the sum of f over the steps is
+S coef - before, where `before` holds, for every change of coef, the change times the S of its time.
+"""
+
+import numpy as np
+
+from rfx.parallel import matmul
+
+# Rows of a large set of which the features of a piece are made together, and rows whose products are summed in float32.
+ROWS, SUMMED = 4096, 1024
+# The scale goes into the coefficients when it is below this: the average is a difference of numbers as large as 1/scale.
+_SMALLEST = 1e-4
+
+
+class Expansion:
+    """Coefficients (n_features, n_outputs), float64, of the features of a GrowingMap, with their common scale.
+
+    averaging: none, uniform (over all steps) or linear (step t has weight t).
+    """
+
+    def __init__(self, growing, n_outputs: int, averaging: str = "none"):
+        self.map, self.averaging = growing, averaging
+        self.n_features, self.scale = 0, 1.0
+        self.sum, self.weight = 0.0, 0.0
+        self._raw = np.zeros((growing.piece, n_outputs))
+        self._before = np.zeros_like(self._raw) if averaging != "none" else None
+        self._trackers, self._buffer = [], np.empty(0, growing.dtype)
+
+    @property
+    def n_outputs(self) -> int:
+        return self._raw.shape[1]
+
+    @property
+    def coef(self) -> np.ndarray:
+        """(n_features, n_outputs) coefficients of the function that predicts: the last one, or the average."""
+        raw = self._raw[: self.n_features]
+        if self._before is None or not self.weight:
+            return self.scale * raw
+        return (self.sum * raw - self._before[: self.n_features]) / self.weight
+
+    def last(self, start: int, stop: int) -> np.ndarray:
+        """(stop - start, n_outputs) coefficients of the last function."""
+        return self.scale * self._raw[start:stop]
+
+    def decay(self, factor: float) -> None:
+        """Every coefficient times a factor."""
+        self.scale *= factor
+        if abs(self.scale) < _SMALLEST:
+            self._fold()
+
+    def _fold(self):
+        """The scale into the coefficients; a factor of zero ends here, too."""
+        used = slice(0, self.n_features)
+        if self._before is not None:
+            self._before[used] -= self.sum * self._raw[used]
+            self.sum = 0.0
+        self._raw[used] *= self.scale
+        for tracker in self._trackers:
+            tracker.raw *= self.scale
+        self.scale = 1.0
+
+    def add(self, start: int, change: np.ndarray) -> None:
+        """Coefficients from `start` on += change (count, n_outputs); new ones where they end just there."""
+        stop = start + len(change)
+        if stop > len(self._raw):
+            self._grow(stop)
+        if start < self.n_features:
+            for tracker in self._trackers:
+                tracker.seen = 0
+        change = change / self.scale
+        self._raw[start:stop] += change
+        if self._before is not None:
+            self._before[start:stop] += self.sum * change
+        self.n_features = max(self.n_features, stop)
+
+    def _grow(self, needed):
+        size = max(needed, 2 * len(self._raw))
+        self._raw = np.concatenate([self._raw, np.zeros((size - len(self._raw), self.n_outputs))])
+        if self._before is not None:
+            self._before = np.concatenate([self._before, np.zeros((size - len(self._before), self.n_outputs))])
+
+    def count(self, t: int) -> None:
+        """Step t is over: its function enters the average."""
+        if self._before is not None:
+            weight = t if self.averaging == "linear" else 1.0
+            self.sum += weight * self.scale
+            self.weight += weight
+
+    # ------------------------------------------------------------------ values
+
+    def values(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values of the last function."""
+        return self.scale * self._sum(X, self._raw, 0, self.n_features)
+
+    def predictions(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values of the function that predicts."""
+        return self.values(X) if self._before is None else self._sum(X, self.coef, 0, self.n_features)
+
+    def track(self, X) -> "Tracker":
+        """Values for rows that are asked for again and again: only the features since the last time are computed."""
+        self._trackers.append(Tracker(self, X))
+        return self._trackers[-1]
+
+    def _sum(self, X, coef, start, stop):
+        """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and rows within."""
+        out = np.zeros((X.shape[0], coef.shape[1]))
+        for low, high in self._pieces(start, stop):
+            features = self.map.sampled(low, high)
+            weights = coef[low:high].astype(self.map.dtype)
+            for first in range(0, len(out), ROWS):
+                Z = self.transform(features, X[first : first + ROWS])
+                out[first : first + ROWS] += matmul(Z, weights)
+        return out
+
+    def _pieces(self, start, stop):
+        while start < stop:
+            high = min(stop, (start // self.map.piece + 1) * self.map.piece)
+            yield start, high
+            start = high
+
+    def transform(self, features, X) -> np.ndarray:
+        """Features of the rows X, in memory that the next call takes again."""
+        size = X.shape[0] * features.n_features
+        if len(self._buffer) < size:
+            self._buffer = np.empty(size, self.map.dtype)
+        return features.transform(X, out=self._buffer[:size].reshape(X.shape[0], features.n_features))
+
+    # ------------------------------------------------------------------ checkpoints
+
+    def state(self) -> dict:
+        """Arrays that `restore` takes."""
+        arrays = {"coef": self._raw[: self.n_features].copy(), "scales": np.array([self.scale, self.sum, self.weight])}
+        return arrays if self._before is None else arrays | {"before": self._before[: self.n_features].copy()}
+
+    def restore(self, state: dict) -> None:
+        """Go on from another's `state`, to the same bits."""
+        self.n_features = len(state["coef"])
+        self._grow(max(len(self._raw), self.n_features))
+        self._raw[: self.n_features] = state["coef"]
+        if self._before is not None:
+            self._before[: self.n_features] = state["before"]
+        self.scale, self.sum, self.weight = (float(value) for value in state["scales"])
+
+
+class Tracker:
+    """Values of an expansion's last function for fixed rows."""
+
+    def __init__(self, expansion, X):
+        self.expansion, self.X, self.seen = expansion, X, 0
+        self.raw = np.zeros((X.shape[0], expansion.n_outputs))
+
+    def values(self) -> np.ndarray:
+        """(n, n_outputs) float64."""
+        e = self.expansion
+        if not self.seen:
+            self.raw[:] = 0.0
+        self.raw += e._sum(self.X, e._raw, self.seen, e.n_features)
+        self.seen = e.n_features
+        return e.scale * self.raw
+
+
+def cross(Z, R) -> np.ndarray:
+    """Z'R (m, k) in float64 for features Z (n, m) and R (n, k): products in Z's type, summed over rows in float64."""
+    out = np.zeros((Z.shape[1], R.shape[1]))
+    for first in range(0, len(Z), SUMMED):
+        part = slice(first, first + SUMMED)
+        out += matmul(Z[part].T, R[part].astype(Z.dtype))
+    return out

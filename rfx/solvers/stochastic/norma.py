@@ -1,0 +1,56 @@
+"""NORMA: stochastic functional gradients with the exact kernel, all rows kept (Kivinen, Smola and Williamson 2004).
+
+f <- (1 - gamma_t nu) f - gamma_t / n sum over the batch of L'(f(x), y) k(x, .), for E L(f(x), y) + nu/2 ||f||^2: doubly
+stochastic gradients without the second approximation, and memory that grows with the rows.
+"""
+
+import numpy as np
+
+from rfx.solvers.stochastic.support import Support
+
+_SMALLEST = 1e-100
+
+
+class Norma:
+    """f and the steps that have made it.
+
+    kernel, params: as for rfx.kernels; loss, nu, steps: as for DoublySGD. Rows without a share in the gradient are not kept.
+    """
+
+    def __init__(self, kernel, params, n_outputs, loss, nu, steps, dtype=np.float32):
+        self.support = Support(kernel, params, n_outputs, dtype)
+        self.loss, self.nu, self.steps = loss, float(nu), steps
+        self.t, self.scale = 0, 1.0
+
+    def step(self, X, Y) -> float:
+        """One step on the rows X (n, d) and targets Y (n, n_outputs); the batch's mean loss before it."""
+        self.t += 1
+        F = self.predictions(X)
+        gamma = self.steps(self.t)
+        if self.nu and self.support.n_rows:
+            self.scale *= 1.0 - gamma * self.nu
+            if abs(self.scale) < _SMALLEST:
+                self.support.coef[:] *= self.scale
+                self.scale = 1.0
+        change = -gamma / len(F) * self.loss.derivative(F, Y)
+        used = np.flatnonzero(np.any(change != 0, axis=1))
+        if len(used):
+            self.support.append(X[used], change[used] / self.scale)
+        return float(self.loss.value(F, Y).sum() / len(F))
+
+    @property
+    def coef(self) -> np.ndarray:
+        """(n_rows, n_outputs) coefficients of support.rows."""
+        return self.scale * self.support.coef
+
+    def predictions(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values of f."""
+        return self.scale * self.support.values(X)
+
+    def state(self) -> dict:
+        """Arrays from which `restore` goes on to the same bits."""
+        return {"rows": self.support.rows, "coef": self.support.coef.copy(), "t": np.array([self.t]), "scale": np.array([self.scale])}
+
+    def restore(self, state: dict) -> None:
+        self.support.append(state["rows"], state["coef"])
+        self.t, self.scale = int(state["t"][0]), float(state["scale"][0])

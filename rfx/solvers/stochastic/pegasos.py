@@ -1,0 +1,52 @@
+"""Pegasos on explicit features: r-pegasos on random ones, n-pegasos on Nystrom's (Shalev-Shwartz, Singer and Srebro 2007).
+
+w <- (1 - 1/t) w - 1/(nu t n) sum over the batch of L'(w.z, y) z, for mean L(w.z, y) + nu/2 ||w||^2; for the hinge, if asked
+for, followed by the projection on ||w|| <= 1/sqrt(nu), the ball that the minimum lies in.
+"""
+
+import numpy as np
+
+from rfx.errors import UsageError
+from rfx.parallel import matmul
+from rfx.solvers.stochastic.expansion import cross
+
+PROJECTED = ("hinge",)
+
+
+class Pegasos:
+    """w (n_features, n_outputs) and the steps that have made it.
+
+    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. loss: of rfx.losses. nu: in (0, inf).
+    """
+
+    def __init__(self, features, n_features, n_outputs, loss, nu, project=False):
+        if not nu > 0:
+            raise UsageError(f"--nu is {nu:g}; Pegasos steps are 1/(nu t), so it must be above 0")
+        if project and loss.name not in PROJECTED:
+            raise UsageError(f"--project bounds the minimum of the hinge loss, not of {loss.name}; leave it out")
+        self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
+        self.w, self.t = np.zeros((n_features, n_outputs)), 0
+
+    def step(self, X, Y) -> float:
+        """One step on the rows X and targets Y (n, n_outputs); the batch's mean loss before it."""
+        self.t += 1
+        Z = self.features(X)
+        F = matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
+        self.w *= 1.0 - 1.0 / self.t
+        self.w -= cross(Z, self.loss.derivative(F, Y)) / (self.nu * self.t * len(F))
+        if self.project:
+            norms = np.linalg.norm(self.w, axis=0)
+            self.w *= np.minimum(1.0, 1.0 / (np.sqrt(self.nu) * np.where(norms > 0, norms, 1.0)))
+        return float(self.loss.value(F, Y).sum() / len(F))
+
+    def predictions(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values w.z(x)."""
+        Z = self.features(X)
+        return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
+
+    def state(self) -> dict:
+        """Arrays from which `restore` goes on to the same bits."""
+        return {"w": self.w.copy(), "t": np.array([self.t])}
+
+    def restore(self, state: dict) -> None:
+        self.w[:], self.t = state["w"], int(state["t"][0])

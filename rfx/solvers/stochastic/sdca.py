@@ -1,0 +1,202 @@
+"""Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013): one dual variable a row, maximised exactly in its turn.
+
+P(w) = nu/2 ||w||^2 + 1/n sum_i L(w.z_i, y_i) with w = 1/(nu n) sum_i a_i z_i has the dual
+D(a) = -1/n sum_i L*(-a_i, y_i) - nu/2 ||w||^2, and P - D bounds what P is above its minimum. Features are explicit (r-sdca on
+random ones, n-sdca on Nystrom's), or a kernel's own, known by kernel values alone (k-sdca). n is the number of rows of
+the whole set, known beforehand: it is in the step. Several outputs are solved side by side.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from rfx import kernels
+from rfx.errors import UsageError
+from rfx.parallel import matmul
+from rfx.solvers.stochastic.support import Support
+
+CODES = {"hinge": 0, "squared_hinge": 1, "squared": 2, "logistic": 3, "absolute": 4, "epsilon_insensitive": 5}
+
+
+def _check(loss, nu, n_rows):
+    if loss.name not in CODES:
+        raise UsageError(f"--loss is {loss.name}, but dual coordinate ascent has the losses {', '.join(CODES)}")
+    if not nu > 0:
+        raise UsageError(f"--nu is {nu:g}; the dual needs a number above 0")
+    if n_rows < 1:
+        raise UsageError(f"the number of rows is {n_rows}; dual coordinate ascent needs to know it beforehand")
+
+
+class LinearSDCA:
+    """a (n_rows, n_outputs) and w (n_features, n_outputs).
+
+    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel.
+    """
+
+    def __init__(self, features, n_features, n_outputs, n_rows, loss, nu):
+        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
+        _check(loss, nu, n_rows)
+        self.features, self.loss, self.nu, self.n_rows = features, loss, float(nu), int(n_rows)
+        self.a, self.w = np.zeros((n_rows, n_outputs)), np.zeros((n_features, n_outputs))
+        self.t = 0
+
+    def step(self, X, Y, index) -> float:
+        """Ascent in the variables of the rows X, whose numbers in the set are `index`, one after the other.
+
+        Y: (n, n_outputs). Returns the mean loss, of every row just before its own ascent.
+        """
+        self.t += 1
+        F = self.ascend(self.features(X), Y, index)
+        return float(self.loss.value(F, Y).sum() / len(F))
+
+    def ascend(self, Z, Y, index) -> np.ndarray:
+        """`step` on features Z (n, n_features), C order: the values (n, n_outputs) of every row before its own ascent."""
+        F = np.empty(Y.shape)
+        for k in range(Y.shape[1]):
+            w, a = self.w[:, k].copy(), self.a[index, k]
+            _rows(Z, np.ascontiguousarray(Y[:, k]), a, w, 1 / (self.nu * self.n_rows), CODES[self.loss.name], _epsilon(self.loss), F[:, k])
+            self.w[:, k], self.a[index, k] = w, a
+        return F
+
+    def bounds(self, batches) -> tuple[float, float]:
+        """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
+        loss, conjugate = 0.0, 0.0
+        for X, Y, index in batches:
+            loss += float(self.loss.value(self.predictions(X), Y).sum())
+            conjugate += float(self.loss.conjugate(-self.a[index], Y).sum())
+        half = 0.5 * self.nu * float((self.w**2).sum())
+        return half + loss / self.n_rows, -conjugate / self.n_rows - half
+
+    def predictions(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values w.z(x)."""
+        Z = self.features(X)
+        return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
+
+    def state(self) -> dict:
+        """Arrays from which `restore` goes on to the same bits."""
+        return {"a": self.a.copy(), "w": self.w.copy(), "t": np.array([self.t])}
+
+    def restore(self, state: dict) -> None:
+        self.a[:], self.w[:], self.t = state["a"], state["w"], int(state["t"][0])
+
+
+class KernelSDCA:
+    """a (n_rows, n_outputs) of the rows met so far, which are kept: f = 1/(nu n) sum_i a_i k(x_i, .)."""
+
+    def __init__(self, kernel, params, n_outputs, n_rows, loss, nu, dtype=np.float32):
+        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
+        _check(loss, nu, n_rows)
+        self.support = Support(kernel, params, n_outputs, dtype)
+        self.loss, self.nu, self.n_rows = loss, float(nu), int(n_rows)
+        # where in the support a row of the set is, -1 where it was not met
+        self.place = np.full(n_rows, -1, np.int64)
+        self.t = 0
+
+    def step(self, X, Y, index) -> float:
+        """Ascent in the variables of the rows X (n, d), whose numbers in the set are `index`, one after the other.
+
+        Y: (n, n_outputs). Returns the mean loss of the rows before the step.
+        """
+        self.t += 1
+        s, unit = self.support, 1 / (self.nu * self.n_rows)
+        F = unit * s.values(X)
+        before = float(self.loss.value(F, Y).sum() / len(F))
+        G = unit * kernels.block(s.kernel, X, X, s.params, dtype=np.float64)
+        new = np.flatnonzero(self.place[index] < 0)
+        if len(new):
+            self.place[index[new]] = s.n_rows + np.arange(len(new))
+            s.append(X[new], np.zeros((len(new), s.coef.shape[1])))
+        where = self.place[index]
+        for k in range(Y.shape[1]):
+            a = s.coef[where, k]
+            _gram(G, np.ascontiguousarray(Y[:, k]), a, F[:, k].copy(), CODES[self.loss.name], _epsilon(self.loss))
+            s.coef[where, k] = a
+        return before
+
+    def bounds(self, batches) -> tuple[float, float]:
+        """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
+        loss, conjugate, norm = 0.0, 0.0, 0.0
+        for X, Y, index in batches:
+            F = self.predictions(X)
+            met = self.place[index] >= 0
+            a = np.zeros(Y.shape)
+            a[met] = self.support.coef[self.place[index][met]]
+            loss += float(self.loss.value(F, Y).sum())
+            conjugate += float(self.loss.conjugate(-a, Y).sum())
+            norm += float((a * F).sum())
+        half = 0.5 * norm / self.n_rows
+        return half + loss / self.n_rows, -conjugate / self.n_rows - half
+
+    @property
+    def coef(self) -> np.ndarray:
+        """(n, n_outputs) coefficients of support.rows."""
+        return self.support.coef / (self.nu * self.n_rows)
+
+    def predictions(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values of f."""
+        return self.support.values(X) / (self.nu * self.n_rows)
+
+    def state(self) -> dict:
+        """Arrays from which `restore` goes on to the same bits."""
+        return {"rows": self.support.rows, "coef": self.support.coef.copy(), "place": self.place.copy(), "t": np.array([self.t])}
+
+    def restore(self, state: dict) -> None:
+        self.support.append(state["rows"], state["coef"])
+        self.place[:], self.t = state["place"], int(state["t"][0])
+
+
+def _epsilon(loss):
+    return float(getattr(loss, "epsilon", 0.0))
+
+
+@njit(cache=True, nogil=True)
+def dual_step(code, a, f, y, q, epsilon):
+    """The a that maximises the dual in its coordinate, f being the value of its row with the old a and q = ||z||^2 / (nu n).
+
+    The logistic step is the closed form that is below the exact one (Shalev-Shwartz and Zhang 2013, section 5.1).
+    """
+    if code == 0:
+        return y * min(1.0, max(0.0, a * y + (1.0 - y * f) / q)) if q > 0 else (y if y * f < 1.0 else a)
+    if code == 1:
+        return a + y * max(-y * a, (1.0 - y * f - 0.5 * y * a) / (0.5 + q))
+    if code == 2:
+        return a + (y - f - a) / (1.0 + q)
+    if code == 3:
+        return a + (y / (1.0 + math.exp(min(700.0, y * f))) - a) / max(1.0, 0.25 + q)
+    if q <= 0.0:
+        return a
+    goal = a + (y - f) / q
+    shrunk = max(0.0, abs(goal) - epsilon / q)
+    return min(1.0, shrunk) if goal > 0 else -min(1.0, shrunk)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+def _rows(Z, y, a, w, unit, code, epsilon, values):
+    for i in range(Z.shape[0]):
+        z = Z[i]
+        f = 0.0
+        square = 0.0
+        for j in range(len(z)):
+            x = np.float64(z[j])
+            f += x * w[j]
+            square += x * x
+        values[i] = f
+        new = dual_step(code, a[i], f, y[i], unit * square, epsilon)
+        step = unit * (new - a[i])
+        a[i] = new
+        if step != 0.0:
+            for j in range(len(z)):
+                w[j] += step * np.float64(z[j])
+
+
+@njit(cache=True, nogil=True)
+def _gram(G, y, a, f, code, epsilon):
+    """The same with the Gram matrix G (n, n) = z_i.z_j / (nu n) of the batch and the values f (n,) before it."""
+    for i in range(len(y)):
+        new = dual_step(code, a[i], f[i], y[i], G[i, i], epsilon)
+        change = new - a[i]
+        a[i] = new
+        if change != 0.0:
+            for j in range(i + 1, len(y)):
+                f[j] += change * G[i, j]

@@ -1,0 +1,64 @@
+"""Step sizes of stochastic gradients, and what the theorems ask of them."""
+
+import math
+from dataclasses import dataclass
+
+from rfx.errors import UsageError
+
+KINDS = ("theorem", "root", "decay", "constant")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """gamma_t for t = 1, 2, …
+
+    theorem: theta / (t + t0), which converges at the rate O(1/t) for theta nu in [1, 2] (Dai et al. 2014, theorem 4, which
+    has t0 = 0; a shift changes no rate). root: theta / sqrt(t + t0) (Kivinen, Smola and Williamson 2004). decay:
+    step0 / (1 + step1 t), as the authors' program has it. constant: step0.
+    """
+
+    kind: str = "theorem"
+    nu: float = 0.0
+    theta: float | None = None
+    t0: float = 0.0
+    step0: float = 1.0
+    step1: float = 1e-4
+
+    def __post_init__(self):
+        """UsageError for another kind, for theta nu outside [1, 2], and for a step that would turn the sign of f."""
+        if self.kind not in KINDS:
+            raise UsageError(f"--step is {self.kind!r}; choose one of {', '.join(KINDS)}")
+        if self.kind in ("theorem", "root"):
+            if self.theta is None or not (math.isfinite(self.theta) and self.theta > 0):
+                raise UsageError(f"--theta is {self.theta}; it must be a number above 0, and without --nu there is none by default")
+            if not self.t0 >= 0:
+                raise UsageError(f"--t0 is {self.t0}; it must be 0 or more")
+        elif not (self.step0 > 0 and self.step1 >= 0):
+            raise UsageError(f"--step0 is {self.step0:g} and --step1 {self.step1:g}; the first must be above 0, the second 0 or more")
+        self._check_theorem()
+        # the first step finds nothing to decay
+        if self(2) * self.nu > 1 + 1e-12:
+            raise UsageError(
+                f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would turn the sign of f; lower one of them"
+            )
+
+    def _check_theorem(self):
+        product = None if self.theta is None else self.theta * self.nu
+        if self.kind != "theorem" or 1 - 1e-9 <= product <= 2 + 1e-9:
+            return
+        reason = (
+            "below 1 f converges more slowly than 1/t, and without regularisation the theorem says nothing"
+            if product < 1
+            else "above 2 the decay 1 - theta nu / t of the early steps is negative"
+        )
+        raise UsageError(
+            f"--theta {self.theta:g} times --nu {self.nu:g} is {product:g}, but steps theta / (t + t0) need a product from 1 to 2: "
+            f"{reason}; choose theta between 1/nu and 2/nu, or --step constant or decay"
+        )
+
+    def __call__(self, t: int) -> float:
+        if self.kind == "theorem":
+            return self.theta / (t + self.t0)
+        if self.kind == "root":
+            return self.theta / math.sqrt(t + self.t0)
+        return self.step0 / (1 + self.step1 * t) if self.kind == "decay" else self.step0

@@ -1,0 +1,368 @@
+"""Stochastic solvers: against literal transcriptions, exact optima and duals; unbiased steps; decay; checkpoints."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env, kernels
+from rfx.errors import UsageError
+from rfx.features import sample
+from rfx.features.growing import GrowingMap
+from rfx.losses import get_loss
+from rfx.solvers.stochastic.doubly import DoublySGD
+from rfx.solvers.stochastic.norma import Norma
+from rfx.solvers.stochastic.pegasos import Pegasos
+from rfx.solvers.stochastic.sdca import KernelSDCA, LinearSDCA
+from rfx.solvers.stochastic.steps import Steps
+
+GAMMA = 0.3
+PARAMS = {"gamma": GAMMA}
+
+
+def rows(n, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, d))
+    return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] > 0.3 * rng.standard_normal(n), 1.0, -1.0)[:, None]
+
+
+def gram(X, Y=None):
+    Y = X if Y is None else Y
+    return np.exp(-GAMMA * ((X[:, None] - Y[None]) ** 2).sum(-1))
+
+
+def growing(d=3, dtype=np.float64, piece=64, seed=5, **options):
+    return GrowingMap("gaussian", d, seed, PARAMS, dtype=dtype, piece=piece, **options)
+
+
+def doubly(loss="logistic", nu=0.1, steps=None, outputs=1, block=1, dtype=np.float64, piece=64, **options):
+    steps = steps or Steps("theorem", nu, 1.5 / nu, 3.0)
+    return DoublySGD(growing(dtype=dtype, piece=piece), outputs, get_loss(loss), nu, steps, block=block, **options)
+
+
+def algorithm_1(X, y, loss, nu, theta, t0):
+    """Algorithms 1 and 2 of Dai et al. (2014), line by line, with the feature of step i drawn from (seed, i)."""
+    alpha, maps = [], [sample("gaussian", 3, 1, 5, start=i, dtype=np.float64, **PARAMS) for i in range(len(y))]
+
+    def feature(i, x):
+        turns = x @ maps[i].arrays["frequencies"][:, 0] + maps[i].arrays["phases"][0]
+        return np.sqrt(2) * np.cos(2 * np.pi * turns)
+
+    def predict(x):
+        f = 0.0
+        for i in range(len(alpha)):
+            f += alpha[i] * feature(i, x)
+        return f
+
+    for i in range(len(y)):
+        gamma = theta / (i + 1 + t0)
+        f = predict(X[i])
+        phi = feature(i, X[i])
+        new = -gamma * loss.derivative(np.array(f), y[i]) * phi
+        for j in range(i):
+            alpha[j] = (1 - gamma * nu) * alpha[j]
+        alpha.append(float(new))
+    return np.array(alpha)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared", "logistic"])
+def test_one_row_and_one_feature_a_step_is_algorithm_1(name):
+    X, Y = rows(200)
+    nu, theta = 0.1, 15.0
+    expected = algorithm_1(X, Y[:, 0], get_loss(name), nu, theta, 3.0)
+    solver = doubly(name, nu, Steps("theorem", nu, theta, 3.0))
+    for i in range(200):
+        solver.step(X[i : i + 1], Y[i : i + 1])
+    np.testing.assert_allclose(solver.expansion.coef[:, 0], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_theta_nu_of_two_decays_by_zero_in_the_second_step():
+    X, Y = rows(20)
+    expected = algorithm_1(X, Y[:, 0], get_loss("squared"), 0.5, 4.0, 0.0)
+    solver = doubly("squared", 0.5, Steps("theorem", 0.5, 4.0), averaging="uniform")
+    values = np.zeros((20, 1))
+    for i in range(20):
+        solver.step(X[i : i + 1], Y[i : i + 1])
+        values += solver.expansion.values(X) / 20
+    assert expected[0] == 0.0
+    np.testing.assert_allclose(solver.expansion.last(0, 20)[:, 0], expected, atol=1e-12)
+    np.testing.assert_allclose(solver.predictions(X), values, atol=1e-12)
+
+
+def test_a_block_step_is_the_sum_over_its_rows_and_features():
+    X, Y = rows(60)
+    solver = doubly("squared", 0.2, block=4)
+    f, coef = np.zeros((60, 1)), np.zeros((0, 1))
+    for t in range(1, 7):
+        batch = slice(10 * (t - 1), 10 * t)
+        Z = sample("gaussian", 3, 4, 5, start=4 * (t - 1), dtype=np.float64, **PARAMS).transform(X)
+        gamma = 7.5 / (t + 3)
+        new = np.array([[-gamma / 40 * sum((f[i, 0] - Y[i, 0]) * Z[i, j] for i in range(10 * t - 10, 10 * t))] for j in range(4)])
+        coef = np.concatenate([coef * (1 - gamma * 0.2), new])
+        f = f * (1 - gamma * 0.2) + Z @ new
+        loss = solver.step(X[batch], Y[batch])
+        assert loss > 0
+    np.testing.assert_allclose(solver.expansion.coef, coef, atol=1e-12)
+    np.testing.assert_allclose(solver.predictions(X), f, atol=1e-12)
+
+
+def test_the_step_is_unbiased_for_the_functional_gradient():
+    X, Y = rows(8)
+    new = rows(5, seed=9)[0]
+    # f = 0 before the first step: the mean over features of the change is -gamma mean_i L'(0, y_i) k(x_i, .)
+    expected = -0.5 * (gram(new, X) @ get_loss("logistic").derivative(np.zeros_like(Y), Y)) / 8
+    changes = []
+    for seed in range(1500):
+        source = GrowingMap("gaussian", 3, seed, PARAMS, dtype=np.float64, piece=2)
+        solver = DoublySGD(source, 1, get_loss("logistic"), 0.0, Steps("constant", step0=0.5), block=2)
+        solver.step(X, Y)
+        changes.append(solver.predictions(new))
+    changes = np.array(changes)
+    assert np.all(np.abs(changes.mean(axis=0) - expected) < 4.5 * changes.std(axis=0) / np.sqrt(len(changes)))
+
+
+@pytest.mark.parametrize("averaging", ["none", "uniform", "linear"])
+def test_scale_and_average_are_those_of_the_definition(averaging):
+    X, Y = rows(120)
+    solver = doubly("logistic", 0.3, Steps("theorem", 0.3, 4.0, 0.5), block=8, averaging=averaging, max_blocks=5)
+    total, weights = np.zeros((120, 1)), 0.0
+    for t in range(1, 13):
+        before = solver.expansion.values(X)
+        start = solver._block(t)
+        solver.step(X[10 * t - 10 : 10 * t], Y[10 * t - 10 : 10 * t])
+        Z = growing().sampled(start, start + 8).transform(X)
+        gamma = 4.0 / (t + 0.5)
+        batch = slice(10 * t - 10, 10 * t)
+        change = -gamma / 80 * Z[batch].T @ get_loss("logistic").derivative(before[batch], Y[batch])
+        after = before * (1 - gamma * 0.3 if t > 1 else 1.0) + Z @ change
+        np.testing.assert_allclose(solver.expansion.values(X), after, atol=1e-10)
+        weight = {"none": 0.0, "uniform": 1.0, "linear": t}[averaging]
+        total, weights = total + weight * after, weights + weight
+    assert solver.expansion.n_features == 40
+    np.testing.assert_allclose(solver.predictions(X), total / weights if weights else after, atol=1e-10)
+
+
+def test_decay_far_below_the_smallest_number_loses_nothing():
+    X, Y = rows(40)
+    solver = doubly("squared", 0.9, Steps("constant", 0.9, step0=1.1), averaging="uniform")
+    tracker = solver.expansion.track(X)
+    mean = np.zeros((40, 1))
+    for t in range(300):
+        solver.step(X[t % 40 : t % 40 + 1], Y[t % 40 : t % 40 + 1])
+        mean += solver.expansion.values(X) / 300
+        if t % 50 == 0:
+            np.testing.assert_allclose(tracker.values(), solver.expansion.values(X), atol=1e-10)
+    assert np.isfinite(solver.expansion.coef).all() and 1e-4 <= abs(solver.expansion.scale) <= 1
+    np.testing.assert_allclose(tracker.values(), solver.expansion.values(X), atol=1e-10)
+    np.testing.assert_allclose(solver.predictions(X), mean, atol=1e-10)
+
+
+def test_preconditioned_step_solves_the_covariance_of_the_batch():
+    X, Y = rows(50)
+    solver = doubly("squared", 0.01, Steps("constant", 0.01, step0=1.0), block=16, precondition=True, max_blocks=2, damping=1e-3)
+    for t in range(1, 6):
+        f, start = solver.expansion.values(X), solver._block(t)
+        Z = growing().sampled(start, start + 16).transform(X) / 4.0
+        old = solver.expansion.last(start, start + 16) * 4.0 if start < solver.expansion.n_features else np.zeros((16, 1))
+        alpha = old - np.linalg.solve(Z.T @ Z / 50 + 0.011 * np.eye(16), Z.T @ (f - Y) / 50 + 0.01 * old)
+        fresh = start == solver.expansion.n_features
+        expected = f * (1 - 0.01 if fresh and t > 1 else 1.0) + Z @ (alpha - old)
+        solver.step(X, Y)
+        np.testing.assert_allclose(solver.expansion.values(X), expected, atol=1e-8)
+
+
+def test_converges_to_the_ridge_solution_of_the_same_nu():
+    nu, rng = 0.1, np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (256, 2))
+    y = np.cos(2 * X[:, :1]) + X[:, 1:]
+    exact = gram(X) @ np.linalg.solve(gram(X) + nu * 256 * np.eye(256), y)
+    source = GrowingMap("gaussian", 2, 1, PARAMS, dtype=np.float32, piece=1024)
+    solver = DoublySGD(source, 1, get_loss("squared"), nu, Steps("theorem", nu, 15.0, 30.0), block=64)
+    errors = {}
+    for t in range(1, 513):
+        chosen = rng.integers(0, 256, 64)
+        solver.step(X[chosen], y[chosen])
+        if t in (32, 512):
+            errors[t] = float(np.mean((solver.predictions(X) - exact) ** 2))
+    assert errors[512] < errors[32] / 6
+    assert errors[512] < 1e-3
+
+
+@pytest.mark.parametrize("options", [{}, {"averaging": "linear", "max_blocks": 4}, {"precondition": True, "damping": 1e-3}])
+def test_going_on_from_a_checkpoint_gives_the_same_bits(options):
+    X, Y = rows(200)
+
+    def run(solver, steps):
+        for t in steps:
+            solver.step(X[16 * t : 16 * t + 16], Y[16 * t : 16 * t + 16])
+        return solver
+
+    whole = run(doubly(block=16, dtype=np.float32, **options), range(12))
+    first = run(doubly(block=16, dtype=np.float32, **options), range(7))
+    second = doubly(block=16, dtype=np.float32, **options)
+    second.restore(first.state())
+    run(second, range(7, 12))
+    assert np.array_equal(whole.expansion.coef, second.expansion.coef)
+    assert np.array_equal(whole.predictions(X), second.predictions(X))
+
+
+def test_threads_memory_and_sparse_rows_change_nothing():
+    X, Y = rows(300, d=40)
+    X[X < 0.5] = 0.0
+    results = []
+    for threads, memory, matrix in ((None, 256.0, X), (1, 256.0, X), (None, 0.0, X), (None, 256.0, sp.csr_matrix(X))):
+        try:
+            env.set_threads(threads)
+            source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=memory)
+            solver = DoublySGD(source, 1, get_loss("hinge"), 1e-3, Steps("theorem", 1e-3, 1e3, 2e3), block=32)
+            for t in range(9):
+                solver.step(matrix[32 * t : 32 * t + 32], Y[32 * t : 32 * t + 32])
+            results.append(solver.expansion.coef)
+        finally:
+            env.set_threads(None)
+    for other in results[1:3]:
+        assert np.array_equal(other, results[0])
+    np.testing.assert_allclose(results[3], results[0], atol=1e-6)
+
+
+def test_several_outputs_and_softmax():
+    X, _ = rows(400)
+    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
+    Y = np.eye(3)[labels]
+    solver = doubly("softmax", 1e-4, Steps("decay", 1e-4, step0=8.0), outputs=3, block=32, dtype=np.float32)
+    losses = [solver.step(X[20 * t : 20 * t + 20], Y[20 * t : 20 * t + 20]) for _ in range(4) for t in range(20)]
+    assert losses[0] == pytest.approx(np.log(3))
+    assert np.mean(losses[-20:]) < 0.5
+    assert np.mean(solver.predictions(X).argmax(axis=1) == labels) > 0.9
+
+
+def test_steps_and_what_they_refuse():
+    assert Steps("theorem", 0.1, 15.0, 5.0)(5) == 1.5
+    assert Steps("root", 0.0, 2.0)(4) == 1.0
+    assert Steps("decay", 0.0, step0=2.0, step1=0.5)(2) == 1.0
+    for theta in (9.0, 21.0):
+        with pytest.raises(UsageError, match="--theta .* times --nu 0.1 is .*need a product from 1 to 2"):
+            Steps("theorem", 0.1, theta)
+    with pytest.raises(UsageError, match="above 2 the decay 1 - theta nu / t of the early steps is negative"):
+        Steps("theorem", 0.1, 21.0)
+    with pytest.raises(UsageError, match="turn the sign of f"):
+        Steps("constant", 0.5, step0=3.0)
+    with pytest.raises(UsageError, match="--step is 'wild'"):
+        Steps("wild")
+    with pytest.raises(UsageError, match="--averaging is 'some'"):
+        doubly(averaging="some")
+
+
+# ---------------------------------------------------------------- the baselines
+
+
+def test_norma_is_its_recursion():
+    X, Y = rows(60)
+    loss, nu = get_loss("hinge"), 0.02
+    solver = Norma("gaussian", PARAMS, 1, loss, nu, Steps("root", nu, 5.0), dtype=np.float64)
+    f, K = np.zeros((60, 1)), gram(X)
+    for t in range(1, 13):
+        batch = slice(5 * t - 5, 5 * t)
+        gamma = 5.0 / np.sqrt(t)
+        change = -gamma / 5 * loss.derivative(f[batch], Y[batch])
+        f = f * (1 - gamma * nu if t > 1 else 1.0) + K[:, batch] @ change
+        solver.step(X[batch], Y[batch])
+        np.testing.assert_allclose(solver.predictions(X), f, atol=1e-10)
+    assert solver.support.n_rows < 60  # rows beyond the margin are not kept
+    again = Norma("gaussian", PARAMS, 1, loss, nu, Steps("root", nu, 5.0), dtype=np.float64)
+    again.restore(solver.state())
+    for one in (solver, again):
+        one.step(X[:5], Y[:5])
+    assert np.array_equal(solver.predictions(X), again.predictions(X))
+
+
+def features(d=3, count=40, dtype=np.float64):
+    feature_map = sample("gaussian", d, count, 2, dtype=dtype, **PARAMS)
+    return lambda X: feature_map.transform(X) / dtype(np.sqrt(count))
+
+
+@pytest.mark.parametrize("project", [False, True])
+def test_pegasos_is_its_recursion_and_comes_near_the_optimum(project):
+    X, Y = rows(200)
+    loss, nu, Z = get_loss("hinge"), 0.05, features()(X)
+    solver = Pegasos(features(), 40, 1, loss, nu, project=project)
+    w, rng = np.zeros(40), np.random.default_rng(0)
+    for t in range(1, 1001):
+        batch = rng.integers(0, 200, 10)
+        violated = Y[batch, 0] * (Z[batch] @ w) < 1
+        w = (1 - 1 / t) * w + (Z[batch] * (Y[batch, 0] * violated)[:, None]).sum(axis=0) / (nu * t * 10)
+        if project:
+            w *= min(1.0, 1 / (np.sqrt(nu) * np.linalg.norm(w)))
+        solver.step(X[batch], Y[batch])
+    np.testing.assert_allclose(solver.w[:, 0], w, atol=1e-9)
+    exact = LinearSDCA(features(), 40, 1, 200, loss, nu)
+    for _ in range(60):
+        exact.step(X, Y, np.arange(200))
+    best = exact.bounds([(X, Y, np.arange(200))])[0]
+    assert nu / 2 * w @ w + loss.value(Z @ w, Y[:, 0]).mean() < 1.05 * best
+
+
+SDCA_LOSSES = ["hinge", "squared_hinge", "squared", "logistic", "absolute", "epsilon_insensitive"]
+
+
+@pytest.mark.parametrize("name", SDCA_LOSSES)
+def test_dual_steps_lead_both_forms_to_the_optimum_that_the_gap_proves(name):
+    X, Y = rows(80)
+    if name in ("squared", "absolute", "epsilon_insensitive"):
+        Y = np.concatenate([np.sin(2 * X[:, :1]), X[:, 1:2]], axis=1)
+    loss, nu = get_loss(name), 0.05
+    K, index = gram(X), np.arange(80)
+    # the exact kernel's own features, so that both solve one problem
+    root = np.linalg.cholesky(K + 1e-10 * np.eye(80))
+    linear = LinearSDCA(lambda part: np.ascontiguousarray(root[np.searchsorted(order, part[:, 0])]), 80, Y.shape[1], 80, loss, nu)
+    order, rng = np.arange(80.0), np.random.default_rng(1)
+    kernel = KernelSDCA("gaussian", PARAMS, Y.shape[1], 80, loss, nu, dtype=np.float64)
+    lowest = -np.inf
+    for _ in range(150):
+        chosen = rng.permutation(80)
+        linear.step(order[chosen, None], Y[chosen], chosen)
+        dual = linear.bounds([(order[:, None], Y, index)])[1]
+        assert dual >= lowest - 1e-9  # ascent
+        lowest = dual
+        for part in np.split(chosen, 4):
+            kernel.step(X[part], Y[part], part)
+    for P, D in (linear.bounds([(order[:, None], Y, index)]), kernel.bounds([(X, Y, index)])):
+        assert -1e-9 <= P - D < 1e-4
+    np.testing.assert_allclose(kernel.bounds([(X, Y, index)]), linear.bounds([(order[:, None], Y, index)]), atol=2e-4)
+    if name == "squared":
+        exact = K @ np.linalg.solve(K + nu * 80 * np.eye(80), Y)
+        np.testing.assert_allclose(kernel.predictions(X), exact, atol=2e-3)
+
+
+def test_sdca_checkpoints_and_refusals():
+    X, Y = rows(60)
+    for make in (
+        lambda: LinearSDCA(features(), 40, 1, 60, get_loss("hinge"), 0.1),
+        lambda: KernelSDCA("gaussian", PARAMS, 1, 60, get_loss("hinge"), 0.1),
+    ):
+        one, two = make(), make()
+        for start in (0, 20):
+            one.step(X[start : start + 20], Y[start : start + 20], np.arange(start, start + 20))
+        two.restore(one.state())
+        for solver in (one, two):
+            solver.step(X[10:60], Y[10:60], np.arange(10, 60))
+        assert np.array_equal(one.predictions(X), two.predictions(X))
+    with pytest.raises(UsageError, match="--loss is softmax, but dual coordinate ascent has the losses hinge"):
+        LinearSDCA(features(), 40, 3, 60, get_loss("softmax"), 0.1)
+    with pytest.raises(UsageError, match="--nu is 0"):
+        KernelSDCA("gaussian", PARAMS, 1, 60, get_loss("hinge"), 0.0)
+    with pytest.raises(UsageError, match="bounds the minimum of the hinge loss"):
+        Pegasos(features(), 40, 1, get_loss("logistic"), 0.1, project=True)
+
+
+def test_support_is_the_exact_kernel_expansion_in_any_pieces():
+    X, _ = rows(5000)
+    coef = np.random.default_rng(2).standard_normal((5000, 2))
+    from rfx.solvers.stochastic.support import Support
+
+    support = Support("gaussian", PARAMS, 2, np.float64)
+    for start, stop in ((0, 3), (3, 2048), (2048, 2050), (2050, 5000)):
+        support.append(X[start:stop], coef[start:stop])
+        np.testing.assert_allclose(support.values(X[:7]), gram(X[:7], X[:stop]) @ coef[:stop], atol=1e-9)
+    np.testing.assert_array_equal(support.rows, X)
+    expected = kernels.decision("gaussian", PARAMS, X, coef, X[:20])
+    np.testing.assert_allclose(support.values(X[:20]), expected, atol=1e-9)

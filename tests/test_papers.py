@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rfx import papers
+from rfx import methods, papers
 from rfx.experiments import catalogue, plan, style, tables
-from rfx import methods
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 RFX := $(BIN)/rfx
 STAMP := $(VENV)/installed
@@ -12,7 +13,7 @@ MAKEFLAGS += --keep-going
 
 .DEFAULT_GOAL := help
 WU2016 := table1 fig3 fig4 fig5 fig6
-.PHONY: help install demo test benchmark clean \
+.PHONY: help install demo lint test test-oldest coverage benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick \
     $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick)
 
@@ -24,7 +25,7 @@ install: $(STAMP) ## Make the virtual environment .venv and install rfx in it
 # An editable install: only a change of the metadata calls for another one
 $(STAMP): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,dev]"
 	@touch $@
 
 demo: $(STAMP) ## Install, then compare kernel, rf and sparse-rf on built-in data; no download
@@ -37,8 +38,27 @@ demo: $(STAMP) ## Install, then compare kernel, rf and sparse-rf on built-in dat
 	@echo
 	@echo "Rows: demo/results.csv   Model: demo/model.npz   Try: $(RFX) eval demo/model.npz --data breast_cancer"
 
-test: $(STAMP) ## Install, then run the tests
+lint: $(STAMP) ## Check style and format with ruff; `.venv/bin/ruff format` mends the format
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+test: $(STAMP) lint ## Install, check the style, then run the tests
 	$(BIN)/python -m pytest
+
+$(OLDEST)/installed: setup.cfg tests/oldest.py
+	$(PYTHON) -m venv $(OLDEST)
+	$(PYTHON) tests/oldest.py | xargs $(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+test-oldest: $(OLDEST)/installed ## Run the tests with the oldest versions that setup.cfg allows
+	$(OLDEST)/bin/python -m pytest
+
+coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them reached, processes included
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 benchmark: $(STAMP) ## Run every benchmark, ours and the peer side by side (long; needs the data sets)
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
@@ -104,5 +124,5 @@ reproduce-wu2016-fig6: $(STAMP) ## Wu et al. 2016, Figure 6: speed-up over threa
 reproduce-wu2016-fig6-quick: $(STAMP) ## The same for two data sets and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig6,-quick)
 
-clean: ## Delete .venv, what was built and demo/, but not results/
-	rm -rf $(VENV) build dist *.egg-info demo
+clean: ## Delete the virtual environments, what was built and demo/, but not results/
+	rm -rf $(VENV) $(OLDEST) build dist *.egg-info demo .coverage .coverage.*

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from rfx.methods.binned import OPTIONS, BinnedMethod
-from rfx.methods.options import LAM_L1, PRCD, SOLVER
+from rfx.methods.binned import BinnedMethod
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import as_columns, solve_prcd
 
@@ -19,7 +18,18 @@ class SparseRB(BinnedMethod):
 
     name = "sparse-rb"
     summary = "random binning features with L1 regularisation: a small model"
-    options = (*OPTIONS, LAM_L1, SOLVER.but(choices=SOLVER.choices | PRCD))
+    options = {
+        "kernel": "laplacian",
+        "gamma": "paper",
+        "n_grids": 256,
+        "lam": 1.0,
+        "loss": None,
+        "solver": "rfx",
+        "tol": None,
+        "max_iter": None,
+        "max_memory": None,
+    }
+    words = BinnedMethod.words | {"kernel": ("laplacian",), "solver": ("rfx", "prcd")}
 
     def _bytes(self, number):
         # prcd keeps the rows of every bin, too

@@ -1,0 +1,69 @@
+"""What is packed: every file below rfx/ is in the wheel, every file of the project in the sdist, every bound has a number."""
+
+import configparser
+import fnmatch
+import subprocess
+from pathlib import Path
+
+import oldest
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def config():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def tracked():
+    """The project's files, as git has them; in an unpacked sdist there is no git to ask."""
+    done = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode or not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    return [name for name in done.stdout.splitlines() if (ROOT / name).exists()]
+
+
+def test_the_wheel_holds_every_file_of_the_package():
+    patterns = []
+    for package, text in config()["options.package_data"].items():
+        patterns += [f"{package.replace('.', '/')}/{pattern.strip()}" for pattern in text.split(",")]
+    left_out = [name for name in tracked() if name.startswith("rfx/") and not name.endswith(".py")]
+    left_out = [name for name in left_out if not any(_matches(name, pattern) for pattern in patterns)]
+    assert left_out == [], "setup.cfg, package_data"
+
+
+def _matches(name, pattern):
+    """Does * of the pattern stand for part of one folder's or file's name, as setuptools has it?"""
+    names, patterns = name.split("/"), pattern.split("/")
+    return len(names) == len(patterns) and all(map(fnmatch.fnmatch, names, patterns))
+
+
+def test_every_package_has_an_init():
+    for name in tracked():
+        if name.startswith("rfx/") and name.endswith(".py"):
+            assert (ROOT / name).with_name("__init__.py").exists(), name
+
+
+def test_the_sdist_holds_every_file_of_the_project():
+    included = {"README.md", "setup.cfg", "pyproject.toml"}
+    grafted = {"rfx"}
+    for line in (ROOT / "MANIFEST.in").read_text().splitlines():
+        words = line.split()
+        if words and words[0] == "include":
+            included |= set(words[1:])
+        if words and words[0] == "graft":
+            grafted |= set(words[1:])
+    left_out = [name for name in tracked() if name not in included and name.split("/")[0] not in grafted]
+    assert left_out == [".gitignore"]
+
+
+def test_every_requirement_has_a_lower_bound():
+    assert len(oldest.oldest("test")) > 10
+    assert all("==" in pin for pin in oldest.oldest("test"))
+
+
+def test_the_license_is_named():
+    assert config()["metadata"]["license"] == "BSD-3-Clause"
+    assert (ROOT / "LICENSE").read_text().startswith("BSD 3-Clause License\n\nCopyright (c) 2026, The rfx authors\n")

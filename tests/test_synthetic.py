@@ -6,7 +6,7 @@ import pytest
 from rfx.data import load, registry, synthetic
 from rfx.errors import UsageError
 
-PROBLEMS = ["sphere", "linear-selection", "ripple", "covtype-sized", "yearpred-sized"]
+PROBLEMS = ["sphere", "linear-selection", "motifs", "ripple", "covtype-sized", "yearpred-sized"]
 
 
 def test_sphere():
@@ -34,6 +34,19 @@ def test_linear_selection():
     scores = np.abs(X.T @ y)
     assert set(np.argsort(scores)[-10:]) == set(range(10))  # the first tenth is what counts
     assert ((X[:, :10].sum(axis=1) > 0) == (y > 0)).mean() > 0.9
+
+
+def test_motifs():
+    data = load("motifs:n=3000,n_test=500,seed=3")
+    assert data.X_train.shape == (3000, 81) and data.task == "binary"
+    assert set(np.unique(data.X_train)) == set(map(float, b"ACGT")) and abs(np.mean(data.y_train)) < 0.1
+    words = synthetic.planted_words(81, seed=3)
+    assert len(words) == 6
+    for place, word in words:
+        found = (data.X_train[:, place : place + len(word)] == list(word.encode())).all(axis=1)
+        assert abs(found[data.y_train > 0].mean() - 0.5) < 0.1
+        assert found[data.y_train < 0].mean() < 0.1
+    assert len(synthetic.planted_words(3)) == 1 and load("motifs:n=20,n_test=5,d=3").X_train.shape == (20, 3)
 
 
 def test_default_sizes_are_the_registrys():

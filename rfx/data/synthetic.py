@@ -43,6 +43,31 @@ def _linear_selection(rng, shared, n, d):
     return X, np.where(_product(X, v[:, None])[:, 0] >= 0, 1.0, -1.0)
 
 
+def _motifs(rng, shared, n, d):
+    """Sequences of d letters of ACGT, as codes, in the manner of Sinha & Duchi 2016's aptamers: each of the planted words is in
+    half of the sequences of class +1, at its place; one label in twenty is wrong."""
+    X = np.frombuffer(b"ACGT", np.uint8)[rng.integers(0, 4, (n, d))].astype(np.float64)
+    bound = rng.random(n) < 0.5
+    words = _planted_words(shared, d)
+    planted = bound[:, None] & (rng.random((n, len(words))) < 0.5)
+    for (place, word), rows in zip(words, planted.T):
+        X[rows, place : place + len(word)] = np.frombuffer(word.encode(), np.uint8)
+    wrong = rng.random(n) < 0.05
+    return X, np.where(bound ^ wrong, 1.0, -1.0)
+
+
+def _planted_words(shared, d):
+    count = max(1, min(6, d // 6))
+    places = np.sort(shared.permutation(max(1, d // 6))[:count]) * 6
+    lengths = np.minimum(shared.integers(3, 6, count), d)
+    return [(int(place), "".join("ACGT"[k] for k in shared.integers(0, 4, size))) for place, size in zip(places, lengths)]
+
+
+def planted_words(d: int, seed: int = 0) -> list[tuple[int, str]]:
+    """(place, word) of every word planted in the sequences of `motifs` with d letters, places counted from 0."""
+    return _planted_words(splits.generator(seed, _NO_ROLE), d)
+
+
 def _covtype_sized(rng, shared, n, d):
     """Ten numbers and two one-hot groups (4 and 40 inputs), classes from overlapping clusters: learnable, not real."""
     centres = shared.standard_normal((64, 10)) * 2
@@ -81,6 +106,7 @@ class _Problem:
 _PROBLEMS = {
     "sphere": _Problem(_sphere, 10_000, 1_000, 10),
     "linear-selection": _Problem(_linear_selection, 10_000, 1_000, 1_000),
+    "motifs": _Problem(_motifs, 2_900, 1_000, 81),
     "ripple": _Problem(_ripple, 10_000, 1_000, 2, True),
     "covtype-sized": _Problem(_covtype_sized, 464_810, 116_202, 54, True, np.float32),
     "yearpred-sized": _Problem(_yearpred_sized, 463_715, 51_630, 90, True, np.float32),

@@ -15,11 +15,12 @@ def command(file, zero_based):
 
     Exits with 1 when there are any. A file without problems gets one line: its rows, columns and labels.
     """
-    from rfx.data import svmlight
+    from rfx.data import sequences, svmlight
 
     text = svmlight.Text(file)
     count = 0
-    for line, column, message in svmlight.problems(text, zero_based):
+    # of sequences the reader itself tells the first problem
+    for line, column, message in [] if sequences.recognised(text.raw) else svmlight.problems(text, zero_based):
         click.echo(f"{text.name}:{line}:{column}: {message}")
         count += 1
     if count:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from rfx.data import archives, fetch, registry, splits, svmlight, synthetic
+from rfx.data import archives, fetch, registry, sequences, splits, svmlight, synthetic
 from rfx.errors import DataError, UsageError
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
@@ -69,7 +69,7 @@ def load(
     else:
         loaded = _file(name_or_path, split, zero_based, seed)
     if test is not None:
-        loaded.X_test, loaded.y_test = _test_rows(test, loaded.X_train.shape[1], zero_based, offline, seed)
+        loaded.X_test, loaded.y_test = _test_rows(test, loaded.X_train, zero_based, offline, seed)
     loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, seed, 0)
     if loaded.X_test is not None:
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, seed, 1)
@@ -159,13 +159,14 @@ def _file(path, split, zero_based, seed):
     return Split(name, split, guess_task(y), X[train], y[train], X[test], y[test])
 
 
-def _test_rows(test, n_features, zero_based, offline, seed):
-    """The rows of a file, or the test rows of a named set (all its rows where it has no test file)."""
+def _test_rows(test, X, zero_based, offline, seed):
+    """The rows of a file, or the test rows of a named set (all its rows where it has no test file), to go with the rows X."""
+    n_features = X.shape[1]
     base = str(test).partition(":")[0]
     if not registry.has(base):
         if str(test) != "-" and not Path(test).exists():
             registry.get(base)
-        return svmlight.read(test, n_features=n_features, zero_based=zero_based)
+        return svmlight.read(test, n_features=n_features, zero_based=zero_based, letters=sequences.letters(X))
     other = load(test, offline=offline, seed=seed)
     if other.X_test.shape[1] > n_features:
         raise DataError(f"{base} has {other.X_test.shape[1]} features, but the model was trained on {n_features}")

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from rfx import files
-from rfx.data import archives, svmtext, textcache
+from rfx.data import archives, sequences, svmtext, textcache
 from rfx.errors import DataError
 
 _VALUES_A_BLOCK = 1 << 16
@@ -51,19 +51,21 @@ class Text:
         return archives.decompress(handle.read(), self.name) if archives.codec(raw[:8]) else raw
 
 
-def read(path, n_features=None, zero_based=False, cache=True):
-    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input).
+def read(path, n_features=None, zero_based=False, cache=True, letters=None):
+    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input), or one of sequences, told by its first row.
 
     Parameters: `n_features`, the number of columns (default: the largest index in the file); `zero_based`, indices start
-    at 0 instead of 1; `cache`, keep and use a binary copy (see `textcache`).
+    at 0 instead of 1; `cache`, keep and use a binary copy (see `textcache`); `letters`, those that sequences may have.
     Returns X, csr_matrix (n_rows, n_features) of float64, its indices int32 unless they need int64, entries as in the
-    file (explicit zeros are kept); and y, float64 (n_rows,).
+    file (explicit zeros are kept); and y, float64 (n_rows,). Of sequences (see `sequences`) X is an array of letters' codes.
     Raises DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM file.
     """
     text = None
     arrays = textcache.load(path, zero_based) if cache and str(path) != "-" else None
     if arrays is None:
         text = path if isinstance(path, Text) else Text(path)
+        if sequences.recognised(text.raw):
+            return sequences.parse(text.raw, text.name, n_features, letters)
         arrays = _parsed(text, zero_based)
         if cache and text.status is not None:
             textcache.save(text.path, text.status, zero_based, arrays)

@@ -11,8 +11,8 @@ which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j
 import numpy as np
 from scipy.linalg import lapack
 
+from rfx.counters import uniforms
 from rfx.errors import UsageError
-from rfx.features.random import uniforms
 from rfx.operators.cholesky import factor_in_place
 from rfx.parallel import matmul, one_blas_thread
 from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross

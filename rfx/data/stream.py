@@ -1,0 +1,392 @@
+"""Rows that never all fit into memory: batches from a file, standard input, a generator or arrays, epoch by epoch.
+
+A source gives rows in order, knows its place and can go back to it. A `Stream` makes batches of one size of them, shuffled
+within a buffer, and its position is a small dict from which another stream goes on with the same batches.
+"""
+
+import hashlib
+import os
+import stat
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import files
+from rfx.data import archives, splits, svmtext
+from rfx.errors import DataError
+
+# Bytes of text that are parsed together, and that are compared at each of so many places of a file.
+CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
+
+
+class Source:
+    """Rows in order. A subclass defines `_chunk`, `_place`, `_go` and, where it can start anew, `rewind`.
+
+    n_inputs: columns of X, None until the first rows are read. kind: what it is, in words of a message.
+    """
+
+    n_inputs: int | None = None
+    rewindable = True
+
+    def __init__(self):
+        self._pending, self._used, self._start, self.row = None, 0, None, 0
+
+    def read(self, count: int):
+        """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,); None when there are no more."""
+        parts, missing = [], count
+        while missing:
+            if self._pending is None:
+                self._start, self._used = self._place(), 0
+                self._pending = self._chunk()
+                if self._pending is None:
+                    break
+            X, y = self._pending
+            taken = slice(self._used, min(len(y), self._used + missing))
+            parts.append((X[taken], y[taken]))
+            missing -= taken.stop - taken.start
+            self._used = taken.stop
+            if self._used == len(y):
+                self._pending = None
+        if not parts:
+            return None
+        X, y = parts[0] if len(parts) == 1 else (_stack([X for X, _ in parts]), np.concatenate([y for _, y in parts]))
+        first, self.row = self.row, self.row + len(y)
+        return X, y, np.arange(first, self.row)
+
+    def tell(self) -> dict:
+        """The place of the next row, for `seek`."""
+        inside = self._pending is not None
+        return {"start": self._start if inside else self._place(), "used": self._used if inside else 0, "row": self.row}
+
+    def seek(self, place: dict) -> None:
+        """Go to a place that `tell` has told; DataError where what is before it is not what was read then."""
+        self._go(place["start"])
+        self._pending, self._used = None, 0
+        # the rows between the last cut of the text and the place: cuts from here on may be others
+        if place["used"] and (skipped := self.read(place["used"])) is not None and len(skipped[1]) == place["used"]:
+            place = place | {"used": 0}
+        if place["used"]:
+            raise DataError(f"{self.name} has fewer rows than when the checkpoint was written; give the same input, or start anew")
+        self.row = place["row"]
+
+    def rewind(self, epoch: int = 0) -> None:
+        """To the first row, for the given pass."""
+        self._go(None)
+        self._pending, self._used, self.row = None, 0, 0
+
+
+def _stack(parts):
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
+class TextSource(Source):
+    """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at a time.
+
+    A place holds a digest of all bytes before it, and of a file its size and a digest of samples of all of it, so that an
+    input that was changed or cut off is refused.
+    """
+
+    def __init__(self, path, n_inputs=None, chunk=CHUNK):
+        """Raises DataError where the file can't be read."""
+        super().__init__()
+        self.path, self.n_inputs, self._size = str(path), n_inputs, chunk
+        self.name = "standard input" if self.path == "-" else files.shown(path)
+        self.rewindable = self.path != "-" and stat.S_ISREG(_status(path, self.name).st_mode)
+        self._open()
+
+    def _open(self):
+        try:
+            self._handle = sys.stdin.buffer if self.path == "-" else archives.open_plain(self.path)
+        except archives.DAMAGE as error:
+            raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        self._digest, self._offset, self._line, self._rest = hashlib.blake2b(digest_size=16), 0, 1, b""
+
+    def _bytes(self, count) -> bytes:
+        try:
+            return self._handle.read(count)
+        except archives.DAMAGE as error:
+            raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+
+    def _chunk(self):
+        while True:
+            data = self._bytes(self._size)
+            raw = self._rest + data
+            cut = raw.rfind(b"\n") + 1 if data else len(raw)
+            raw, self._rest = raw[:cut], raw[cut:]
+            if not raw and not data:
+                return None
+            if not raw:
+                continue
+            X, y = self.parse(raw, self._line, last=not data)
+            self._digest.update(raw)
+            self._offset += len(raw)
+            self._line += raw.count(b"\n")
+            if len(y):
+                return X, y
+
+    def parse(self, raw: bytes, line: int, last: bool):
+        """X and y of whole lines, the first of which is number `line` of the input; last: nothing follows."""
+        raise TypeError(f"{type(self).__name__} does not define parse")
+
+    def _place(self):
+        return {"offset": self._offset, "line": self._line, "digest": self._digest.hexdigest(), "file": self._file()}
+
+    def _file(self):
+        """Size and samples of the file as it lies there, None for what has no size."""
+        if not self.rewindable:
+            return None
+        size = _status(self.path, self.name).st_size
+        if getattr(self, "_known", (None,))[0] != size:
+            digest = hashlib.blake2b(digest_size=16)
+            with open(self.path, "rb") as handle:
+                for number in range(SAMPLES + 1):
+                    handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
+                    digest.update(handle.read(SAMPLE))
+            self._known = size, digest.hexdigest()
+        return list(self._known)
+
+    def _go(self, place):
+        if place is None:
+            if self._offset and not self.rewindable:
+                raise DataError(f"{self.name} can be read once; save it to a file for several epochs")
+            if self._offset or self._rest:
+                self._open()
+            return
+        if self._offset > place["offset"] or self._rest:
+            self._open()
+        if place["file"] is not None and self._file() is not None:
+            then, now = place["file"], self._file()
+            if then[0] != now[0]:
+                raise DataError(
+                    f"{self.name} has {now[0]:,} bytes, but had {then[0]:,} when the checkpoint was written; give the same input, "
+                    "or start anew"
+                )
+            if then[1] != now[1]:
+                raise DataError(f"{self.name} is not what it was when the checkpoint was written; give the same input, or start anew")
+        while self._offset < place["offset"]:
+            data = self._bytes(min(self._size, place["offset"] - self._offset))
+            if not data:
+                raise DataError(
+                    f"{self.name} ends after {self._offset:,} bytes, before the place of the checkpoint ({place['offset']:,}); "
+                    "give the same input, or start anew"
+                )
+            self._digest.update(data)
+            self._offset += len(data)
+        if self._digest.hexdigest() != place["digest"]:
+            raise DataError(f"{self.name} differs from what was read before the checkpoint; give the same input, or start anew")
+        self._line = place["line"]
+
+
+def _status(path, name):
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise DataError(f"{name} can't be read: {error.strerror or error}") from None
+
+
+class LibsvmSource(TextSource):
+    """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a larger one is refused later."""
+
+    def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK):
+        super().__init__(path, n_inputs, chunk)
+        self.zero_based = zero_based
+
+    def parse(self, raw, line, last):
+        labels, indptr, indices, values, bad = svmtext.parse(raw, self.zero_based)
+        if bad >= 0:
+            end = raw.find(b"\n", bad)
+            text = raw[bad : end if end >= 0 else len(raw)]
+            column, message = next(svmtext.line_problems(text, self.zero_based, cut_off=last and end < 0))
+            raise DataError(f"{self.name}, line {line + raw[:bad].count(10)}, column {column}: {message}")
+        width = int(indices.max()) + 1 if len(indices) else 0
+        if self.n_inputs is None:
+            self.n_inputs = width
+        if width > self.n_inputs:
+            raise DataError(
+                f"{self.name} has feature {width - self.zero_based} after line {line}, but rows are read with {self.n_inputs} features; "
+                "give the number of columns with --n-inputs"
+            )
+        return sp.csr_matrix((values, indices, indptr), (len(labels), self.n_inputs)), labels
+
+
+class CsvSource(TextSource):
+    """Comma-separated numbers, a row a line, with the target in a column (the last by default) and perhaps a header."""
+
+    def __init__(self, path, target=-1, n_inputs=None, chunk=CHUNK):
+        super().__init__(path, n_inputs, chunk)
+        self.target = target
+
+    def parse(self, raw, line, last):
+        rows, numbers = [], []
+        for number, text in enumerate(raw.splitlines(), line):
+            if not text.strip():
+                continue
+            try:
+                rows.append(np.array(text.split(b","), np.float64))
+            except ValueError:
+                if number == 1:
+                    continue  # a header
+                raise DataError(f"{self.name}, line {number}: it has a field that is not a number") from None
+            numbers.append(number)
+        width = len(rows[0]) if self.n_inputs is None and rows else (self.n_inputs or 0) + 1
+        for number, row in zip(numbers, rows):
+            if len(row) != width:
+                raise DataError(f"{self.name}, line {number}: it has {len(row)} fields, but the rows before have {width}")
+            if not np.isfinite(row).all():
+                raise DataError(f"{self.name}, line {number}: it has a number that is not finite")
+        if not rows:
+            return np.zeros((0, width)), np.zeros(0)
+        if width < 2:
+            raise DataError(f"{self.name}, line {numbers[0]}: it has one field, but a target and an input are needed")
+        self.n_inputs = width - 1
+        table = np.array(rows)
+        return np.delete(table, self.target, axis=1), table[:, self.target]
+
+
+class ArraySource(Source):
+    """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its own where there is a seed."""
+
+    name = "the rows"
+
+    def __init__(self, X, y, seed=None, rows=4096):
+        super().__init__()
+        self.X, self.y, self.seed, self.rows = X, np.asarray(y, np.float64), seed, rows
+        self.n_inputs, self._at = X.shape[1], 0
+        self.rewind()
+
+    def read(self, count):
+        taken = self._order[self.row : self.row + count]
+        if not len(taken):
+            return None
+        self.row += len(taken)
+        return self.X[taken], self.y[taken], taken
+
+    def tell(self):
+        return {"row": self.row, "epoch": self._epoch, "digest": self._fingerprint()}
+
+    def _fingerprint(self):
+        if not hasattr(self, "_digest"):
+            digest = hashlib.blake2b(str(self.X.shape).encode(), digest_size=16)
+            some = np.unique(np.linspace(0, len(self.y) - 1, 256).astype(int))
+            part = self.X[some]
+            digest.update(np.ascontiguousarray(part.toarray() if sp.issparse(part) else part).tobytes())
+            digest.update(self.y.tobytes())
+            self._digest = digest.hexdigest()
+        return self._digest
+
+    def seek(self, place):
+        if place["digest"] != self._fingerprint():
+            raise DataError("the rows are not those that the checkpoint was made from; give the same input, or start anew")
+        self.rewind(place["epoch"])
+        self.row = place["row"]
+
+    def rewind(self, epoch=0):
+        n = len(self.y)
+        self._epoch, self.row = epoch, 0
+        self._order = np.arange(n) if self.seed is None else shuffled(n, self.seed, epoch)
+
+
+class GeneratedSource(Source):
+    """Rows that a function makes: make(start, stop) -> X, y of the rows start .. stop-1; n_rows of them, or no end."""
+
+    name = "the generated rows"
+
+    def __init__(self, make: Callable, n_inputs: int, n_rows: int | None = None):
+        super().__init__()
+        self.make, self.n_inputs, self.n_rows = make, n_inputs, n_rows
+
+    def read(self, count):
+        stop = self.row + count if self.n_rows is None else min(self.row + count, self.n_rows)
+        if stop <= self.row:
+            return None
+        first, self.row = self.row, stop
+        X, y = self.make(first, stop)
+        return X, y, np.arange(first, stop)
+
+    def tell(self):
+        return {"row": self.row}
+
+    def seek(self, place):
+        self.row = place["row"]
+
+    def rewind(self, epoch=0):
+        self.row = 0
+
+
+def shuffled(n: int, *key: int) -> np.ndarray:
+    """A random order of range(n) that belongs to a tuple of whole numbers."""
+    return np.argsort(splits.generator(*key).bit_generator.random_raw(n), kind="stable")
+
+
+class Stream:
+    """Batches (X, y, numbers of the rows) of a source: an iterator that can go on from a position.
+
+    batch: rows of each but the last of an epoch. buffer: rows that are shuffled with one another, by (seed, epoch, number of
+    the buffer); 0 keeps the order. epochs: passes over the source, None for no end.
+    """
+
+    def __init__(self, source: Source, batch: int, buffer: int = 0, seed: int = 0, epochs: int | None = 1):
+        self.source, self.batch, self.seed, self.epochs = source, int(batch), seed, epochs
+        self.shuffled = buffer > 0
+        # a window is cut into whole batches, so that only the last of an epoch is smaller
+        self.window = max(1, -(-max(buffer, 1) // self.batch)) * self.batch
+        self.epoch, self.number, self.offset, self.rows = 0, 0, 0, 0
+        self._held, self._start = None, source.tell()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        while self._held is None:
+            if not self._fill():
+                self._next_epoch()
+        X, y, index = self._held
+        part = self._order[self.offset : self.offset + self.batch]
+        self.offset += len(part)
+        self.rows += len(part)
+        if self.offset >= len(y):
+            self._held, self.offset = None, 0
+            self.number += 1
+            self._start = self.source.tell()
+        return X[part], y[part], index[part]
+
+    def _fill(self) -> bool:
+        self._held = self.source.read(self.window)
+        if self._held is None:
+            return False
+        n = len(self._held[1])
+        self._order = shuffled(n, self.seed, self.epoch, self.number) if self.shuffled else np.arange(n)
+        return True
+
+    def _next_epoch(self):
+        if self.epochs is not None and self.epoch + 1 >= self.epochs:
+            raise StopIteration
+        if self.number == 0:
+            raise DataError(f"{self.source.name} has no rows")
+        self.epoch, self.number = self.epoch + 1, 0
+        self.source.rewind(self.epoch)
+        self._start = self.source.tell()
+
+    def position(self) -> dict:
+        """Where the next batch begins: plain numbers and words, for `seek` of a stream made in the same way."""
+        own = {"batch": self.batch, "window": self.window, "shuffled": self.shuffled, "seed": self.seed}
+        return own | {"epoch": self.epoch, "number": self.number, "offset": self.offset, "rows": self.rows, "source": self._start}
+
+    def seek(self, position: dict) -> None:
+        """Go on where another stream was; DataError where that one had other settings, or its input has changed."""
+        for name in ("batch", "window", "shuffled", "seed"):
+            if position[name] != getattr(self, name):
+                raise DataError(
+                    f"the checkpoint's stream has {name} {position[name]}, this one {getattr(self, name)}; give the same options"
+                )
+        self.epoch, self.number, self.rows = position["epoch"], position["number"], position["rows"]
+        self.source.seek(position["source"])
+        self._held, self._start, self.offset = None, position["source"], 0
+        if position["offset"]:
+            if not self._fill() or len(self._held[1]) <= position["offset"]:
+                raise DataError(
+                    f"{self.source.name} has fewer rows than when the checkpoint was written; give the same input, or start anew"
+                )
+            self.offset = position["offset"]

@@ -1,0 +1,197 @@
+"""Virtual examples: copies of training rows, changed in ways that leave their label alone; example i comes from (seed, i).
+
+Digits in the way of infinite MNIST (Loosli, Canu and Bottou 2007), molecules in that of Montavon et al. (2012).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numba import njit
+
+from rfx.counters import uniforms
+from rfx.errors import UsageError
+from rfx.parallel import for_ranges
+
+DEFORM, PERMUTE, CROP, FIELD = 101, 102, 103, 104
+# The side of the torus of smooth noise that every elastic field is a window of.
+_TORUS = 1024
+
+
+@dataclass(frozen=True)
+class Deformation:
+    """The most that a digit is turned (degrees), made larger or smaller (share), sheared and shifted (pixels), uniformly up to that;
+    elastic: the standard deviation in pixels of a smooth random field, smoothness: of the Gaussian that it is smoothed by."""
+
+    rotation: float = 10.0
+    scale: float = 0.1
+    shear: float = 0.1
+    shift: float = 1.5
+    elastic: float = 1.2
+    smoothness: float = 4.0
+
+
+def deform(images, index, seed: int, how: Deformation = Deformation(), first_as_they_are: bool = True) -> np.ndarray:
+    """Example i of a stream without end over images (n, side, side): image i mod n, turned, scaled, sheared, shifted and bent.
+
+    index: (m,) ascending whole numbers without gaps. Returns (m, side, side) float32 in the range of the images. The first n
+    examples are the images themselves unless first_as_they_are is false.
+    """
+    n, side = len(images), images.shape[1]
+    if images.ndim != 3 or images.shape[2] != side or side > _TORUS:
+        raise UsageError(f"images of shape {images.shape[1:]} are not square, with sides of up to {_TORUS} pixels")
+    index = np.asarray(index)
+    draws = uniforms(seed, DEFORM, int(index[0]), int(index[-1]) + 1, 8)
+    if len(draws) != len(index):
+        raise UsageError("the numbers of virtual examples must ascend without gaps")
+    field = _field(seed, how.smoothness) * np.float32(how.elastic)
+    signed = 2 * draws - 1
+    angles = np.deg2rad(how.rotation) * signed[:, 0]
+    factors = np.stack([1 + how.scale * signed[:, 1], 1 + how.scale * signed[:, 2]], axis=1)
+    # from places of the result to places of the image
+    matrices = np.empty((len(index), 2, 2))
+    matrices[:, 0, 0], matrices[:, 0, 1] = np.cos(angles) * factors[:, 0], -np.sin(angles) * factors[:, 1] + how.shear * signed[:, 3]
+    matrices[:, 1, 0], matrices[:, 1, 1] = np.sin(angles) * factors[:, 0], np.cos(angles) * factors[:, 1]
+    shifts = how.shift * signed[:, 4:6]
+    corners = (draws[:, 6:8] * _TORUS).astype(np.int64)
+    untouched = index < n if first_as_they_are else np.zeros(len(index), bool)
+    out = np.empty((len(index), side, side), np.float32)
+    source = np.ascontiguousarray(images)
+
+    def part(start, stop):
+        _deform(
+            source,
+            index[start:stop] % n,
+            matrices[start:stop],
+            shifts[start:stop],
+            corners[start:stop],
+            untouched[start:stop],
+            field,
+            out[start:stop],
+        )
+
+    for_ranges(part, len(index), smallest=16)
+    return out
+
+
+@lru_cache(maxsize=2)
+def _field(seed, smoothness):
+    """(2, torus, torus) float32: two smooth random fields of unit variance without edges."""
+    noise = uniforms(seed, FIELD, 0, 2 * _TORUS, _TORUS).reshape(2, _TORUS, _TORUS) - 0.5
+    rates = np.fft.fftfreq(_TORUS)[:, None] ** 2 + np.fft.rfftfreq(_TORUS)[None, :] ** 2
+    smooth = np.fft.irfft2(np.fft.rfft2(noise) * np.exp(-2 * np.pi**2 * smoothness**2 * rates), s=(_TORUS, _TORUS))
+    return (smooth / smooth.std()).astype(np.float32)
+
+
+@njit(cache=True, nogil=True)
+def _deform(images, which, matrices, shifts, corners, untouched, field, out):
+    side, torus = out.shape[1], field.shape[1]
+    centre = 0.5 * (side - 1)
+    for m in range(len(which)):
+        image = images[which[m]]
+        if untouched[m]:
+            for r in range(side):
+                for c in range(side):
+                    out[m, r, c] = image[r, c]
+            continue
+        a, b, d, e = matrices[m, 0, 0], matrices[m, 0, 1], matrices[m, 1, 0], matrices[m, 1, 1]
+        for r in range(side):
+            row = (corners[m, 0] + r) % torus
+            for c in range(side):
+                column = (corners[m, 1] + c) % torus
+                u, v = r - centre - shifts[m, 0], c - centre - shifts[m, 1]
+                x = a * u + b * v + centre + field[0, row, column]
+                y = d * u + e * v + centre + field[1, row, column]
+                r0, c0 = int(np.floor(x)), int(np.floor(y))
+                fx, fy = x - r0, y - c0
+                value = 0.0
+                for i in range(2):
+                    for j in range(2):
+                        if 0 <= r0 + i < side and 0 <= c0 + j < side:
+                            value += (fx if i else 1.0 - fx) * (fy if j else 1.0 - fy) * image[r0 + i, c0 + j]
+                out[m, r, c] = value
+
+
+def crops_and_flips(images, index, seed: int, size: int) -> np.ndarray:
+    """Example i: a window of size x size pixels at a random place of image i mod n, mirrored half of the time.
+
+    images: (n, height, width) or (n, height, width, channels). index: as for `deform`. Returns the images' dtype.
+    """
+    n, height, width = images.shape[:3]
+    if not 0 < size <= min(height, width):
+        raise UsageError(f"a crop of {size} pixels does not fit into images of {height} x {width}")
+    index = np.asarray(index)
+    draws = uniforms(seed, CROP, int(index[0]), int(index[-1]) + 1, 3)
+    out = np.empty((len(index), size, size, *images.shape[3:]), images.dtype)
+    rows, columns = ((draws[:, axis] * (extent - size + 1)).astype(int) for axis, extent in ((0, height), (1, width)))
+    for m, (i, row, column, mirrored) in enumerate(zip(index % n, rows, columns, draws[:, 2] < 0.5)):
+        window = images[i, row : row + size, column : column + size]
+        out[m] = window[:, ::-1] if mirrored else window
+    return out
+
+
+# ---------------------------------------------------------------------- molecules
+
+BOHR = 0.52917721  # Angstrom
+
+
+def coulomb(charges, positions) -> np.ndarray:
+    """Coulomb matrices (n, atoms, atoms) of charges (n, atoms), 0 where there is no atom, and positions (n, atoms, 3) in Angstrom.
+
+    0.5 Z^2.4 on the diagonal, Z_i Z_j / |R_i - R_j| off it, distances in Bohr (Rupp et al. 2012).
+    """
+    charges = np.asarray(charges, np.float64)
+    positions = np.asarray(positions, np.float64) / BOHR
+    atoms = charges.shape[1]
+    out = np.empty((len(charges), atoms, atoms))
+    for start in range(0, len(charges), 1024):
+        Z, R = charges[start : start + 1024], positions[start : start + 1024]
+        distance = np.linalg.norm(R[:, :, None] - R[:, None], axis=-1)
+        product = Z[:, :, None] * Z[:, None]
+        there = (product > 0) & ~np.eye(atoms, dtype=bool)
+        part = np.divide(product, distance, out=np.zeros_like(product), where=there)
+        part[:, np.arange(atoms), np.arange(atoms)] = 0.5 * Z**2.4
+        out[start : start + 1024] = part
+    return out
+
+
+def triangles(matrices) -> np.ndarray:
+    """(n, atoms (atoms + 1) / 2) the upper triangles with the diagonal, row by row."""
+    rows, columns = np.triu_indices(matrices.shape[1])
+    return matrices[:, rows, columns]
+
+
+def eigenvalues(matrices) -> np.ndarray:
+    """(n, atoms) eigenvalues by falling size."""
+    values = np.linalg.eigvalsh(matrices)
+    return np.take_along_axis(values, np.argsort(-np.abs(values), axis=1, kind="stable"), axis=1)
+
+
+def by_row_norm(matrices) -> np.ndarray:
+    """The same molecules with their atoms in the order of falling row norms."""
+    return _permuted(matrices, np.argsort(-np.linalg.norm(matrices, axis=2), axis=1, kind="stable"))
+
+
+def permute(matrices, index, seed: int, noise: float | None = None) -> np.ndarray:
+    """Example i: matrix i mod n with its atoms in a random order.
+
+    noise: the order is that of falling row norms with normal numbers of this deviation added (Montavon et al. 2012, "randomly
+    sorted"); None for any order of the atoms, those that are not there behind. index: as for `deform`.
+    """
+    n, atoms = len(matrices), matrices.shape[1]
+    index = np.asarray(index)
+    draws = uniforms(seed, PERMUTE, int(index[0]), int(index[-1]) + 1, atoms)
+    chosen = matrices[index % n]
+    norms = np.linalg.norm(chosen, axis=2)
+    if noise is None:
+        keys = np.where(norms > 0, draws, -1.0)
+    else:
+        from scipy.special import ndtri
+
+        keys = np.where(norms > 0, norms + noise * ndtri(draws), -np.inf)
+    return _permuted(chosen, np.argsort(-keys, axis=1, kind="stable"))
+
+
+def _permuted(matrices, order):
+    rows = np.arange(len(matrices))[:, None, None]
+    return matrices[rows, order[:, :, None], order[:, None, :]]

@@ -1,0 +1,180 @@
+"""Streams: every row once an epoch, in batches that a position brings back; changed inputs are refused."""
+
+import json
+import lzma
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rfx.data import svmlight
+from rfx.data.stream import ArraySource, CsvSource, GeneratedSource, LibsvmSource, Stream
+from rfx.errors import DataError
+
+RNG = np.random.default_rng(0)
+X = np.where(RNG.random((97, 5)) < 0.5, RNG.standard_normal((97, 5)), 0.0)
+X[0, 4] = 1.5
+Y = RNG.integers(0, 3, 97).astype(float)
+
+
+def dense(part):
+    return part.toarray() if sp.issparse(part) else part
+
+
+@pytest.fixture(params=["libsvm", "libsvm.xz", "csv", "array", "csr", "generator"])
+def make(request, tmp_path):
+    """A function that makes a source of X, Y afresh."""
+    path = tmp_path / "rows"
+    kind = request.param
+    if kind.startswith("libsvm"):
+        svmlight.write(path, X, Y)
+        if kind.endswith("xz"):
+            path.write_bytes(lzma.compress(path.read_bytes()))
+        return lambda: LibsvmSource(path, n_inputs=5, chunk=300)
+    if kind == "csv":
+        lines = [",".join(map(repr, [*row.tolist(), label])) for row, label in zip(X, Y.tolist())]
+        path.write_text("a,b,c,d,e,target\n" + "\n".join(lines))
+        return lambda: CsvSource(path, chunk=300)
+    if kind == "generator":
+        return lambda: GeneratedSource(lambda start, stop: (X[start:stop], Y[start:stop]), 5, 97)
+    rows = sp.csr_matrix(X) if kind == "csr" else X
+    return lambda: ArraySource(rows, Y, seed=4)
+
+
+@pytest.mark.parametrize("buffer", [0, 30])
+def test_an_epoch_is_every_row_once_in_batches_of_one_size(make, buffer):
+    stream = Stream(make(), 8, buffer, seed=2, epochs=2)
+    batches = list(stream)
+    assert [len(y) for _, y, _ in batches] == 2 * ([8] * 12 + [1])
+    for epoch in (batches[:13], batches[13:]):
+        index = np.concatenate([i for _, _, i in epoch])
+        assert sorted(index) == list(range(97))
+        np.testing.assert_allclose(np.concatenate([dense(part) for part, _, _ in epoch]), X[index])
+        np.testing.assert_array_equal(np.concatenate([y for _, y, _ in epoch]), Y[index])
+    orders = [np.concatenate([i for _, _, i in epoch]).tolist() for epoch in (batches[:13], batches[13:])]
+    if buffer:
+        assert orders[0] != orders[1] and orders[0] != sorted(orders[0])
+    assert stream.rows == 194
+
+
+@pytest.mark.parametrize("buffer", [0, 20])
+@pytest.mark.parametrize("taken", [0, 1, 4, 12, 13, 15])
+def test_a_position_brings_back_the_rest(make, buffer, taken):
+    whole = list(Stream(make(), 8, buffer, seed=2, epochs=2))
+    first = Stream(make(), 8, buffer, seed=2, epochs=2)
+    for _ in range(taken):
+        next(first)
+    position = json.loads(json.dumps(first.position()))
+    second = Stream(make(), 8, buffer, seed=2, epochs=2)
+    second.seek(position)
+    rest = list(second)
+    assert len(rest) == len(whole) - taken
+    for (a, b, c), (d, e, f) in zip(rest, whole[taken:]):
+        np.testing.assert_array_equal(dense(a), dense(d))
+        np.testing.assert_array_equal(b, e)
+        np.testing.assert_array_equal(c, f)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 30), st.integers(1, 50))
+def test_chunk_batch_and_buffer_sizes_lose_nothing(batch, buffer, taken, chunk):
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows"
+        svmlight.write(path, X[:40], Y[:40])
+
+        def stream():
+            return Stream(LibsvmSource(path, n_inputs=5, chunk=10 * chunk), batch, buffer, seed=1)
+
+        whole = [i.tolist() for _, _, i in stream()]
+        assert sorted(sum(whole, [])) == list(range(40))
+        first = stream()
+        for _ in range(min(taken, len(whole))):
+            next(first)
+        second = stream()
+        second.seek(first.position())
+        assert [i.tolist() for _, _, i in second] == whole[min(taken, len(whole)) :]
+
+
+def test_a_changed_or_shortened_file_is_refused(tmp_path):
+    path = tmp_path / "rows.libsvm"
+    svmlight.write(path, X, Y)
+    stream = Stream(LibsvmSource(path, chunk=400), 8)
+    for _ in range(6):
+        next(stream)
+    position, text = stream.position(), path.read_bytes()
+
+    def resume(content):
+        path.write_bytes(content)
+        again = Stream(LibsvmSource(path, chunk=400), 8)
+        again.seek(position)
+        return next(again)
+
+    np.testing.assert_array_equal(resume(text)[1], Y[48:56])
+    with pytest.raises(DataError, match=r"has [\d,]+ bytes, but had [\d,]+ when the checkpoint was written"):
+        resume(text[:-30])
+    middle = len(text) // 4
+    changed = text[:middle] + (b"3" if text[middle : middle + 1] != b"3" else b"4") + text[middle + 1 :]
+    with pytest.raises(DataError, match="is not what it was|differs from what was read|is not"):
+        resume(changed)
+    with pytest.raises(DataError, match="the checkpoint's stream has batch 8, this one 4"):
+        Stream(LibsvmSource(path), 4).seek(position)
+
+
+def test_changed_arrays_are_refused():
+    stream = Stream(ArraySource(X, Y, seed=1), 8)
+    next(stream)
+    with pytest.raises(DataError, match="not those that the checkpoint was made from"):
+        Stream(ArraySource(X + 1, Y, seed=1), 8).seek(stream.position())
+
+
+def test_bad_rows_are_named_by_their_line(tmp_path):
+    path = tmp_path / "bad"
+    path.write_text("1 1:2\n" * 50 + "1 1:x\n" + "1 1:2\n")
+    with pytest.raises(DataError, match=r"bad, line 51, column 5: .*not a number"):
+        list(Stream(LibsvmSource(path, chunk=40), 8))
+    path.write_text("1 1:2\n" * 50 + "1 7:2\n")
+    with pytest.raises(DataError, match="has feature 7 .* rows are read with 1 features; give the number of columns with --n-inputs"):
+        list(Stream(LibsvmSource(path, chunk=40), 8))
+    path.write_text("x,y\n1,2\n1,2,3\n")
+    with pytest.raises(DataError, match="line 3: it has 3 fields, but the rows before have 2"):
+        list(Stream(CsvSource(path), 8))
+    path.write_text("x,y\n1,2\n1,two\n")
+    with pytest.raises(DataError, match="line 3: it has a field that is not a number"):
+        list(Stream(CsvSource(path), 8))
+    with pytest.raises(DataError, match="can't be read: No such file"):
+        LibsvmSource(tmp_path / "none")
+
+
+def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):
+    path = tmp_path / "rows"
+    svmlight.write(path, X, Y)
+    code = (
+        "import sys, json\nfrom rfx.data.stream import *\n"
+        "stream = Stream(LibsvmSource('-', n_inputs=5, chunk=500), 8, 16, epochs=int(sys.argv[2]))\n"
+        "if sys.argv[1] != 'null': stream.seek(json.loads(sys.argv[1]))\n"
+        "print(json.dumps([[i.tolist() for _, _, i in (next(stream) for _ in range(5))], stream.position()]))\n"
+        "print(json.dumps(len(list(stream))))"
+    )
+
+    def run(position, text, epochs=1):
+        words = [sys.executable, "-c", code, json.dumps(position), str(epochs)]
+        return subprocess.run(words, input=text, capture_output=True)
+
+    first = run(None, path.read_bytes()).stdout.decode().splitlines()
+    index, position = json.loads(first[0])
+    assert json.loads(first[1]) == 8
+    second = run(position, path.read_bytes()).stdout.decode().splitlines()
+    assert json.loads(second[1]) == 3
+    assert not set(sum(index, [])) & set(sum(json.loads(second[0])[0], []))
+    assert (
+        b"differs from what was read before the checkpoint"
+        in run(position, path.read_bytes().replace(b"1:", b"2:", 1).replace(b"2:2", b"2:3")).stderr
+    )
+    assert b"standard input can be read once" in run(None, path.read_bytes(), 2).stderr

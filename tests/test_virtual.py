@@ -1,0 +1,95 @@
+"""Virtual examples: by (seed, i) alone, near what they are made of, and the molecules' own invariants."""
+
+import numpy as np
+import pytest
+
+from rfx.data import virtual
+from rfx.data.virtual import Deformation
+from rfx.errors import UsageError
+
+RNG = np.random.default_rng(0)
+IMAGES = np.zeros((7, 28, 28), np.uint8)
+IMAGES[:, 8:20, 10:18] = RNG.integers(100, 256, (7, 12, 8))
+
+
+def test_deformed_digits_depend_on_seed_and_number_alone():
+    whole = virtual.deform(IMAGES, np.arange(60), seed=3)
+    parts = [virtual.deform(IMAGES, np.arange(a, b), seed=3) for a, b in ((0, 5), (5, 31), (31, 60))]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(whole[:7], IMAGES)
+    assert not np.array_equal(virtual.deform(IMAGES, np.arange(60), seed=4)[7:], whole[7:])
+    for i in range(7, 60):
+        assert 0 <= whole[i].min() and whole[i].max() <= 255
+        assert not np.array_equal(whole[i], whole[i - 7])
+        assert 0.6 < whole[i].sum() / IMAGES[i % 7].sum() < 1.6
+    with pytest.raises(UsageError, match="not square"):
+        virtual.deform(IMAGES[:, :, :9], np.arange(3), 0)
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_no_deformation_leaves_the_image_and_a_shift_shifts_it(shift):
+    how = Deformation(rotation=0, scale=0, shear=0, shift=shift, elastic=0)
+    made = virtual.deform(IMAGES, np.arange(7, 21), 1, how)
+    for i, image in enumerate(made):
+        original = IMAGES[i % 7].astype(float)
+        if not shift:
+            np.testing.assert_allclose(image, original, atol=1e-3)
+        else:
+            places = np.stack(np.indices((28, 28)))
+            moved = [(places * part / part.sum()).sum(axis=(1, 2)) for part in (image, original)]
+            assert np.all(np.abs(moved[0] - moved[1]) <= 3.01) and np.any(np.abs(moved[0] - moved[1]) > 0.01)
+
+
+def test_the_elastic_field_is_smooth_and_of_its_deviation():
+    field = virtual._field(0, 4.0)
+    assert field.std() == pytest.approx(1.0, abs=1e-3)
+    assert np.abs(np.diff(field, axis=1)).mean() < 0.25
+
+
+def test_crops_are_windows_and_flips_mirror_them():
+    images = RNG.integers(0, 256, (5, 12, 10, 3)).astype(np.uint8)
+    made = virtual.crops_and_flips(images, np.arange(200), 2, 7)
+    assert made.shape == (200, 7, 7, 3)
+    np.testing.assert_array_equal(made[50:90], virtual.crops_and_flips(images, np.arange(50, 90), 2, 7))
+    mirrored = 0
+    for i, window in enumerate(made):
+        source = images[i % 5]
+        found = [
+            flip
+            for r in range(6)
+            for c in range(4)
+            for flip in (False, True)
+            if np.array_equal(window, source[r : r + 7, c : c + 7][:, ::-1] if flip else source[r : r + 7, c : c + 7])
+        ]
+        assert len(found) == 1
+        mirrored += found[0]
+    assert 60 < mirrored < 140
+    with pytest.raises(UsageError, match="crop of 11 pixels"):
+        virtual.crops_and_flips(images, np.arange(3), 0, 11)
+
+
+def molecules():
+    charges = np.array([[6, 1, 1, 1, 1, 0], [8, 1, 1, 0, 0, 0], [7, 7, 0, 0, 0, 0]])
+    return charges, RNG.normal(0, 1, (3, 6, 3)) * (charges > 0)[:, :, None]
+
+
+def test_coulomb_matrices_and_what_no_permutation_changes():
+    charges, positions = molecules()
+    C = virtual.coulomb(charges, positions)
+    assert C[0, 0, 0] == pytest.approx(0.5 * 6**2.4)
+    distance = np.linalg.norm(positions[1, 0] - positions[1, 2]) / virtual.BOHR
+    assert C[1, 0, 2] == C[1, 2, 0] == pytest.approx(8 / distance)
+    assert np.all(C[2, 2:] == 0)
+    for noise in (None, 1.0):
+        made = virtual.permute(C, np.arange(90), 5, noise)
+        np.testing.assert_array_equal(made[40:50], virtual.permute(C, np.arange(40, 50), 5, noise))
+        np.testing.assert_allclose(virtual.eigenvalues(made), virtual.eigenvalues(C[np.arange(90) % 3]), atol=1e-9)
+        np.testing.assert_allclose(virtual.by_row_norm(made), virtual.by_row_norm(C)[np.arange(90) % 3], atol=1e-12)
+        assert np.all(made[2::3, 2:] == 0)  # atoms that are not there stay behind
+        assert len(np.unique(made[0::3].round(9), axis=0)) > 5
+    norms = np.linalg.norm(virtual.by_row_norm(C), axis=2)
+    assert np.all(np.diff(norms, axis=1) <= 1e-12)
+    values = virtual.eigenvalues(C)
+    assert np.all(np.diff(np.abs(values), axis=1) <= 1e-9)
+    assert virtual.triangles(C).shape == (3, 21)
+    np.testing.assert_allclose(virtual.triangles(C)[0, :6], C[0, 0])

@@ -186,5 +186,5 @@ def test_refusals():
         methods.create("block", block_size=0)
     with pytest.raises(UsageError, match="--block-size is 1000, which takes 2 MiB a block, more than the 1 MiB of --max-memory"):
         block(block_size=1000, max_memory=1).fit(X, VALUES)
-    with pytest.raises(UsageError, match="--loss is 'hinge', which method block does not take"):
+    with pytest.raises(UsageError, match="--loss is 'hinge'; it must be one of squared, squared_hinge, logistic"):
         block(loss="hinge").fit(X, LABELS)

@@ -223,7 +223,7 @@ def test_pipes(files):
 
 REFUSALS = [
     (["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"], 2, "method rf has no option --rounds; it has --task"),
-    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown; choose one of kernel"),
+    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown; choose one of block, kernel"),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"],
         2,
@@ -298,12 +298,12 @@ def test_methods_lists_all_options(capfd):
     from rfx import methods
 
     code, out, _ = run(capfd, "methods")
-    assert code == 0 and all(f"{name}: " in out for name in methods.METHODS) and "--rounds" in out
+    assert code == 0 and all(f"{name}: " in out for name in methods.names()) and "--rounds" in out
     listed = json.loads(run(capfd, "methods", "--json")[1])
-    assert [entry["name"] for entry in listed] == list(methods.METHODS)
-    sections = {name: run(capfd, "methods", name)[1] for name in methods.METHODS}
+    assert [entry["name"] for entry in listed] == methods.names()
+    sections = {name: run(capfd, "methods", name)[1] for name in methods.names()}
     assert [name for name, text in sections.items() if "hinge\n" in text or "hinge or" in text or ", hinge" in text] == ["kernel"]
-    assert [name for name, text in sections.items() if "linear," in text.replace("liblinear", "")] == ["kernel", "nystrom", "block"]
+    assert [name for name, text in sections.items() if "linear," in text.replace("liblinear", "")] == ["block", "kernel", "nystrom"]
     assert "logistic" not in sections["kernel"]
 
 

@@ -37,7 +37,7 @@ def test_rfx_line_parses(line):
         from rfx import methods
         from rfx.cli.common import given_options
 
-        methods.create(context.params["method"], **given_options(context.params))
+        methods.create(context.params["method"], **given_options(context.params["method"], context.params))
     if arguments[0] in ("run", "table"):
         from rfx import papers
 

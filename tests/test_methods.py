@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from rfx import methods
 from rfx.errors import DataError, UsageError
-from rfx.methods.options import OPTIONS
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 5, (400, 3))
@@ -33,7 +32,7 @@ def fitted(name, task, **more):
 
 
 @pytest.mark.parametrize("task", list(TARGETS))
-@pytest.mark.parametrize("name", list(methods.METHODS))
+@pytest.mark.parametrize("name", methods.names())
 def test_learns_saves_and_loads(name, task, tmp_path):
     method = fitted(name, task)
     y = TARGETS[task][300:]
@@ -55,7 +54,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     assert again.get_params() == method.get_params()
 
 
-@pytest.mark.parametrize("name", list(methods.METHODS))
+@pytest.mark.parametrize("name", methods.names())
 def test_same_seed_same_model(name):
     one, two = (fitted(name, "binary", seed=7) for _ in range(2))
     np.testing.assert_array_equal(one.coef, two.coef)
@@ -161,37 +160,37 @@ def test_gamma_words():
 
 def test_sparse_rows_unscaled():
     rows = sp.csr_matrix(np.where(X > 0, X, 0.0))
-    for name in methods.METHODS:
+    for name in methods.names():
         dense = methods.create(name, scaling="none", **FAST[name]).fit(rows.toarray(), TARGETS["binary"])
         sparse = methods.create(name, scaling="none", **FAST[name]).fit(rows, TARGETS["binary"])
         np.testing.assert_allclose(sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=2e-2)
 
 
-@pytest.mark.parametrize("name", list(methods.METHODS))
+@pytest.mark.parametrize("name", methods.names())
 @pytest.mark.parametrize("label", [-1.0, 1.0, 3.0])
 def test_all_labels_equal(name, label):
     method = methods.create(name, task="binary", **FAST[name]).fit(X, np.full(400, label))
     assert np.all(method.predict(X) == label)
 
 
-@pytest.mark.parametrize("name", list(methods.METHODS))
+@pytest.mark.parametrize("name", methods.names())
 def test_one_row(name):
     method = methods.create(name, task="regression", **FAST[name]).fit(X[:1], np.array([2.0]))
     assert np.isfinite(method.predict(X)).all()
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="method 'svr' is unknown; choose one of kernel, rf, sparse-rf"):
+    with pytest.raises(UsageError, match="method 'svr' is unknown; choose one of block, kernel, nystrom"):
         methods.create("svr")
     with pytest.raises(UsageError, match="method rf has no option --rounds; it has --task, --scaling"):
         methods.create("rf", rounds=3)
     with pytest.raises(UsageError, match="--lam is -1; it must be a number above 0"):
         methods.create("rf", lam=-1)
-    with pytest.raises(UsageError, match="--lam is 'validation', which method rf does not take; it takes a number"):
+    with pytest.raises(UsageError, match=r"--lam is 'validation'; it must be a number above 0 \(method rf\)"):
         methods.create("rf", lam="validation")
-    with pytest.raises(UsageError, match="--solver is 'libsvm', which method sparse-rf does not take; it takes rfx or liblinear"):
+    with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, liblinear, prcd"):
         methods.create("sparse-rf", solver="libsvm")
-    with pytest.raises(UsageError, match="--solver is 'liblinear', which method kernel does not take; it takes rfx or libsvm"):
+    with pytest.raises(UsageError, match=r"--solver is 'liblinear'; it must be one of rfx, libsvm \(method kernel\)"):
         methods.create("kernel", solver="liblinear")
     with pytest.raises(UsageError, match="--loss is logistic, but the task is regression; choose squared"):
         fitted("rf", "regression", loss="logistic")
@@ -210,8 +209,9 @@ def test_refusals():
 
 
 def test_option_values_are_checked():
-    assert OPTIONS["gamma"].convert("0.5") == 0.5 and OPTIONS["gamma"].convert("median") == "median"
-    assert OPTIONS["n_features"].convert("1e3") == 1000
+    declared = {option.name: option for option in methods.options_of(None)}
+    assert declared["gamma"].convert("0.5") == 0.5 and declared["gamma"].convert("median") == "median"
+    assert declared["n_features"].convert("1e3") == 1000
     for name, value in [
         ("gamma", 0),
         ("gamma", "nan"),
@@ -227,13 +227,13 @@ def test_option_values_are_checked():
         ("lam_path", "10:1:1"),
     ]:
         with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} is .*; it must be"):
-            OPTIONS[name].convert(value)
+            declared[name].convert(value)
 
 
-def test_every_option_of_a_method_is_in_the_table():
-    for name in methods.METHODS:
-        for option, default in methods.get(name).options.items():
-            assert default is None or OPTIONS[option].convert(default) == default
+def test_every_default_is_a_value_that_its_option_takes():
+    for name in methods.names():
+        for option in methods.get(name).declared().values():
+            assert option.default is None or option.convert(option.default) == option.default
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_a_decision_that_is_not_finite_is_refused():
 
 
 @pytest.mark.parametrize("scaling", ["none", "minmax01"])
-@pytest.mark.parametrize("name", list(methods.METHODS))
+@pytest.mark.parametrize("name", methods.names())
 def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
     rows = sp.csr_matrix((np.ones(2), [0, 2_000_000_000], [0, 1, 2]), shape=(2, 2_000_000_001))
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 10_000.0)
@@ -306,12 +306,12 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
         ("sparse-rf", {"lam": 3.0, "lam_path": "10:1:3"}, "--lam is 3.0, which --lam-path leaves without effect"),
         ("sparse-rf", {"rounds": 3, "lam_path": "10:1:3"}, "--rounds is 3, which --lam-path leaves without effect"),
         *[
-            (name, {"loss": "hinge"}, f"--loss is 'hinge', which method {name} does not take")
-            for name in methods.METHODS
+            (name, {"loss": "hinge"}, f"--loss is 'hinge'; it must be one of squared, squared_hinge, logistic .method {name}")
+            for name in methods.names()
             if name != "kernel"
         ],
-        ("kernel", {"loss": "logistic"}, "it takes squared or squared_hinge or hinge"),
-        *[(name, {"kernel": "linear"}, "--kernel is 'linear', which") for name in ("rb", "sparse-rb")],
+        ("kernel", {"loss": "logistic"}, "it must be one of squared, squared_hinge, hinge"),
+        *[(name, {"kernel": "linear"}, "--kernel is 'linear'; it must be") for name in ("rb", "sparse-rb")],
     ],
 )
 def test_options_without_effect_or_solver_are_refused(name, options, message):

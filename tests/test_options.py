@@ -1,11 +1,13 @@
-"""The table of options: how a value is converted, and which are refused."""
+"""Options: how a value is converted, which are refused, and what is said of one that several methods have."""
 
 import pytest
 
+from rfx import methods
 from rfx.errors import UsageError
-from rfx.methods.options import OPTIONS, Path
+from rfx.options import Option, Path, union
 
 LARGEST = 2**63 - 1
+OPTIONS = {option.name: option for option in methods.options_of(None)}
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,11 @@ def test_a_path_falls_from_its_first_to_its_last_number(text):
 def test_other_paths_are_refused(text):
     with pytest.raises(UsageError, match="--lam-path is .* such as 1000:1:20"):
         OPTIONS["lam_path"].convert(text)
+
+
+def test_an_option_of_several_methods_allows_what_each_of_them_does():
+    one = Option("size", int, "The size. Of one thing.", {"auto": "as it comes"}, low=2, high=5, default=3)
+    both = union([("a", one), ("b", one.but(help="The size. Of another.", choices=("auto", "none"), low=1, high=4, default=None))])
+    assert both.description() == "The size. Of one thing (a). Of another (b). auto: as it comes."
+    assert both.expects() == "a whole number 1 or more and at most 5 or one of auto, none"
+    assert (both.convert("1"), both.convert("5"), both.convert("none"), both.default) == (1, 5, "none", None)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rfx import papers
+from rfx import methods, papers
 from rfx.experiments import catalogue, plan, style, tables
-from rfx.methods import METHODS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -68,7 +67,7 @@ def test_every_file_of_the_rooms_is_in_the_wheel():
 
 
 def test_methods_are_told_apart_without_colour():
-    marks = [style.look(name)["marker"] for name in METHODS]
+    marks = [style.look(name)["marker"] for name in methods.names()]
     assert len(set(marks)) == len(marks)
     mine, theirs = style.look("rf"), style.look("rf", "authors")
     assert mine["color"] == theirs["color"] and mine["linestyle"] != theirs["linestyle"]

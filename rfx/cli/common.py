@@ -6,8 +6,7 @@ import sys
 
 import click
 
-from rfx.methods.options import OPTIONS
-from rfx.methods.options import Path as LamPath
+from rfx.options import Path as LamPath
 
 
 class Count(click.IntRange):
@@ -19,17 +18,50 @@ class Count(click.IntRange):
         super().__init__(min=1)
 
 
-def method_options(command):
-    """Add every option of every method; a method refuses those that it does not have."""
-    for option in reversed(list(OPTIONS.values())):
-        help_text = f"{option.help} [{option.expects()}]"
-        command = click.option(option.flag, option.name, metavar="VALUE", default=None, help=help_text)(command)
-    return command
+class MethodCommand(click.Command):
+    """A command that has the options of the method that its --method names, or of all methods where none is named yet."""
+
+    def parse_args(self, ctx, args):
+        ctx.meta["rfx.method"] = named = _method_named(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if named is None:
+                raise
+            from rfx import methods
+
+            raise methods.no_option(named, error.option_name) from None
+
+    def get_params(self, ctx):
+        if "rfx.options" not in ctx.meta:
+            from rfx import methods
+
+            ctx.meta["rfx.options"] = [_parameter(option) for option in methods.options_of(ctx.meta.get("rfx.method"))]
+        # the last is that of --help
+        *own, last = super().get_params(ctx)
+        return [*own, *ctx.meta["rfx.options"], last]
 
 
-def given_options(values: dict) -> dict:
-    """The method options that were given on the command line, converted and checked."""
-    return {name: OPTIONS[name].convert(values[name]) for name in OPTIONS if values.get(name) is not None}
+def _method_named(args) -> str | None:
+    """The value of the last --method among the arguments."""
+    found = None
+    for word, after in zip(args, [*args[1:], None]):
+        found = after if word == "--method" else word.partition("=")[2] if word.startswith("--method=") else found
+    return found
+
+
+def _parameter(option) -> click.Option:
+    default = "" if option.default is None else f"; default {option.default}"
+    help_text = f"{option.description()} [{option.expects()}{default}]"
+    return click.Option([option.flag, option.name], metavar="VALUE", default=None, help=help_text)
+
+
+def given_options(method: str, values: dict) -> dict:
+    """The options of the method that were given on the command line, converted and checked."""
+    from rfx import methods
+
+    known = methods.get(method).declared()
+    return methods.get(method).converted({name: value for name, value in values.items() if name in known})
 
 
 def threads_option(command):

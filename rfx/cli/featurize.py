@@ -3,7 +3,7 @@
 import click
 
 from rfx.cli.common import threads_option
-from rfx.methods.options import OPTIONS, SCALINGS
+from rfx.methods.options import GAMMA, SCALINGS
 
 
 @click.command("featurize")
@@ -89,7 +89,7 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
         learnt = X if learnt is None else learnt
         width.check(learnt, scaling, 3 * n_features if name == "binning" else n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
-        gamma = gamma if gamma in ("paper", "median") else OPTIONS["gamma"].convert(gamma)
+        gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
         kernel = {"fourier": "gaussian", "binning": "laplacian"}.get(name, name)
         has_gamma = kernel in kernels.KERNELS and kernels.get_kernel(kernel).paper_gamma is not None
         # as in training, the words mean "whatever this kernel needs"

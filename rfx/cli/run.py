@@ -6,7 +6,7 @@ import sys
 import click
 
 from rfx.cli.common import Count
-from rfx.methods.options import OPTIONS
+from rfx.methods.options import TIMEOUT
 
 
 @click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")
@@ -47,7 +47,7 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
         for name in known:
             click.echo(f"{name:24} {plans.load(name, known=known).title}")
         return 0
-    timeout = None if timeout is None else OPTIONS["timeout"].convert(timeout)
+    timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
     loaded = plans.load(plan, quick, known)

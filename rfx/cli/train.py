@@ -2,10 +2,10 @@
 
 import click
 
-from rfx.cli.common import finish, given_options, json_option, method_options, print_path, print_row, threads_option
+from rfx.cli.common import MethodCommand, finish, given_options, json_option, print_path, print_row, threads_option
 
 
-@click.command("train")
+@click.command("train", cls=MethodCommand)
 @click.option("--method", required=True, metavar="NAME", help="What to train; `rfx methods` lists them with their options.")
 @click.option("--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name, a LIBSVM file, or - for standard input.")
 @click.option(
@@ -15,7 +15,6 @@ from rfx.cli.common import finish, given_options, json_option, method_options, p
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
-@method_options
 @threads_option
 @json_option
 def command(method, dataset, test, split, model, results, zero_based, as_json, **options):
@@ -25,7 +24,7 @@ def command(method, dataset, test, split, model, results, zero_based, as_json, *
     rfx train --method sparse-rf --data cod-rna --split yen2014 --kernel gaussian --gamma 2 --scaling minmax11 \\
         --n-features 10000 --lam 10 --seed 0 --model m.npz
     """
-    given = given_options(options)
+    given = given_options(method, options)
     from pathlib import Path
 
     from rfx import methods

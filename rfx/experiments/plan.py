@@ -27,11 +27,9 @@ from dataclasses import dataclass, field
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rfx import env
+from rfx import env, methods
 from rfx.errors import UsageError
 from rfx.experiments import catalogue, results
-from rfx.methods import METHODS
-from rfx.methods.options import OPTIONS
 
 FIELDS = (
     "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads",
@@ -260,16 +258,15 @@ class _Reader:
         return when
 
     def check_runs(self, runs):
-        # Names and ranges; whether a method has the option its own process finds out, with the imports that takes.
         if not runs:
             self.fail("every run is skipped, so nothing is left")
         for run in runs:
-            if run["method"] not in METHODS:
-                self.fail(f"method = '{run['method']}' is not a method (known: {', '.join(METHODS)})")
+            try:
+                method = methods.get(run["method"])
+            except UsageError as error:
+                self.fail(error)
             for name, value in run["options"].items():
-                if name not in OPTIONS:
-                    self.fail(f"options.{name} is not an option (known: {', '.join(OPTIONS)})")
                 try:
-                    OPTIONS[name].convert(value)
+                    method.converted({name: value})
                 except UsageError as error:
                     self.fail(f"options.{name}: {error}")

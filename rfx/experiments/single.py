@@ -9,7 +9,7 @@ import numpy as np
 from rfx import data, env, methods
 from rfx.errors import DataError
 from rfx.experiments import results
-from rfx.methods.options import Path as LamPath
+from rfx.options import Path as LamPath
 
 # what info holds that has a column of its own; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)

@@ -13,6 +13,7 @@ from numba import njit
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import normals
+from rfx.model import Array
 
 DIRECTION = 0
 _SQRT2 = math.sqrt(2)
@@ -22,7 +23,7 @@ class ArcCosineMap(FeatureMap):
     """arccosine-0, arccosine-1, arccosine-2: sqrt2 H(w.x) (w.x)^order."""
 
     kernels = ("arccosine-0", "arccosine-1", "arccosine-2")
-    parts = ("directions",)
+    parts = {"directions": Array("f", "inputs features")}
 
     @property
     def order(self) -> int:

@@ -10,6 +10,7 @@ from numba import njit
 
 from rfx import parallel
 from rfx.errors import DataError, UsageError
+from rfx.model import Array
 
 SMALL_INPUTS = 32
 _CHUNK_VALUES = 2**16
@@ -23,12 +24,13 @@ class FeatureMap:
     The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends on (seed, j) alone.
 
     arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters (gamma, radius, …).
-    A subclass names the kernels it samples in `kernels` and its arrays in `parts`, and defines `draw` and `transform`.
+    A subclass declares the kernels it samples in `kernels`, its arrays in `parts` (their last axis is `features`), the
+    variants of its features in `variants`, each with what it means, and defines `draw` and `transform`.
     """
 
     kernels: ClassVar[tuple[str, ...]] = ()
-    parts: ClassVar[tuple[str, ...]] = ()
-    variants: ClassVar[tuple[str, ...]] = ("offset",)
+    parts: ClassVar[dict[str, Array]] = {}
+    variants: ClassVar[dict[str, str]] = {"offset": ""}
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
         self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays

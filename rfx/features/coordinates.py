@@ -14,6 +14,7 @@ from rfx import parallel
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
+from rfx.model import Array
 
 ORDER = 0
 _VALUES = 2**22
@@ -23,7 +24,7 @@ class CoordinateMap(FeatureMap):
     """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse wherever the features are not asked for as an array."""
 
     kernels = ("linear",)
-    parts = ("scales", "columns")
+    parts = {"scales": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
 
     @classmethod
     def total(cls, n_inputs, params) -> int:
@@ -67,6 +68,7 @@ class KmerMap(CoordinateMap):
     """
 
     kernels = ("kmers",)
+    parts = CoordinateMap.parts | {"columns": Array("i", "features")}
 
     @classmethod
     def total(cls, n_inputs, params) -> int:

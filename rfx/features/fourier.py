@@ -11,6 +11,7 @@ from numba import njit
 
 from rfx.features.base import FeatureMap
 from rfx.features.random import cauchys, normals, uniforms
+from rfx.model import Array
 
 FREQUENCY, PHASE, SHARED = 0, 1, 2
 
@@ -23,8 +24,8 @@ class FourierMap(FeatureMap):
     """
 
     kernels = ("gaussian", "laplacian", "laplacian-l2")
-    parts = ("frequencies", "phases")
-    variants = ("offset", "pairs")
+    parts = {"frequencies": Array("f", "inputs features"), "phases": Array("f", "features")}
+    variants = {"offset": "sqrt2 cos(w.x + b)", "pairs": "cos and sin of the same w"}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

@@ -10,17 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
-from rfx import kernels, parallel
+from rfx import kernels
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
+from rfx.operators.pivoted import each_chunk, pivoted_cholesky, solve_rows
 
 ORDER, PIVOT = 0, 1
-# Rows that one thread handles at a time; the same for any number of threads, so that the result is, too.
-_CHUNK = 512
+# Rows made at a time, at least.
+_LEAST_ROWS = 512
 # Rows whose kernel values are made in float64 before they are features in float32.
 _SCRATCH_BYTES = 32 * 2**20
-# Pivots proposed in one round of randomly pivoted Cholesky.
-_PROPOSALS = 128
 # Distances that Lloyd's algorithm may compute in one turn before mini-batches take over, and its turns.
 _LLOYD, _TURNS = 2e8, 20
 
@@ -75,7 +74,7 @@ class NystromMap:
         if self._columns is None and out.dtype == np.float64 and out.flags.c_contiguous:
             self._features(X, needed, out)
             return out
-        step = max(_CHUNK, _SCRATCH_BYTES // (8 * needed))
+        step = max(_LEAST_ROWS, _SCRATCH_BYTES // (8 * needed))
         scratch = np.empty((min(step, X.shape[0]), needed))
         for start in range(0, X.shape[0], step):
             part = X[start : start + step]
@@ -89,7 +88,7 @@ class NystromMap:
         landmarks = self._rows if needed == len(self.factor) else self._rows.take(slice(0, needed))
         kernels.block(self.name, X, landmarks, self.params, out=Z)
         factor = self.factor if needed == len(self.factor) else np.asfortranarray(self.factor[:needed, :needed])
-        _each_chunk(len(Z), lambda rows: _solve_rows(factor, Z[rows]))
+        each_chunk(len(Z), lambda rows: solve_rows(factor, Z[rows]))
 
     def fold(self, weights) -> np.ndarray:
         """(rank, k) float64 coefficients c with c'k(x) = weights'z(x) for weights (n_features, k): prediction needs no L."""
@@ -98,22 +97,6 @@ class NystromMap:
             full = np.zeros((len(self.factor), full.shape[1]))
             full[self._columns] = weights
         return blas.dtrsm(1.0, self.factor, full, lower=1, trans_a=1) if len(full) else full
-
-
-def _solve_rows(factor, K):
-    """K (n, m) <- K L^-T in place, for C-contiguous K."""
-    blas.dtrsm(1.0, factor, K.T, lower=1, overwrite_b=1)
-
-
-def _each_chunk(n_rows, function):
-    """function(rows) for every chunk of the rows, by several threads with one of BLAS's each."""
-
-    def part(start, stop):
-        for chunk in range(start, stop):
-            function(slice(chunk * _CHUNK, min((chunk + 1) * _CHUNK, n_rows)))
-
-    with parallel.one_blas_thread():
-        parallel.for_ranges(part, -(-n_rows // _CHUNK))
 
 
 def choose_landmarks(how: str, kernel: str, X, params: dict, count: int, seed: int, max_memory_mb: float):
@@ -144,75 +127,10 @@ def choose_landmarks(how: str, kernel: str, X, params: dict, count: int, seed: i
 def rpcholesky(kernel: str, X, params: dict, count: int, seed: int) -> np.ndarray:
     """At most `count` pivots (row numbers) of the randomly pivoted Cholesky factorisation of the kernel matrix of X (n, d).
 
-    Every pivot is drawn with probability proportional to what the earlier ones leave of the diagonal (Chen, Epperly,
-    Tropp and Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1); a round proposes many at once and rejects so many
-    that the distribution is the same (Epperly, Tropp and Webber 2024, "Embrace rejection"). Fewer come back where
-    nothing but rounding is left. Takes n x count float64 numbers.
+    Fewer come back where nothing but rounding is left. Takes n x count float64 numbers.
     """
     rows = kernels.prepare(kernel, X, params, np.float64)
-    n_rows = rows.n_rows
-    left = np.array(kernels.diagonal(kernel, rows, params), dtype=np.float64)
-    floor = n_rows * np.finfo(np.float64).eps * left.max(initial=0.0)
-    F = np.empty((n_rows, count))
-    pivots = np.empty(count, dtype=np.intp)
-    done = turn = 0
-    while done < count:
-        left[left <= floor] = 0.0
-        total = np.cumsum(left)
-        if not total[-1] > 0:
-            break
-        draws = uniforms(seed, PIVOT, turn * _PROPOSALS, (turn + 1) * _PROPOSALS, 2)
-        turn += 1
-        proposed = np.minimum(np.searchsorted(total, draws[:, 0] * total[-1], side="right"), n_rows - 1)
-        own = rows.take(proposed)
-        residual = kernels.block(kernel, own, own, params) - F[proposed, :done] @ F[proposed, :done].T
-        # updates of the diagonal carry rounding, this does not
-        left[proposed] = np.maximum(np.diagonal(residual), 0.0)
-        accepted, factor = _reject(residual, draws[:, 1], count - done, floor)
-        if not len(accepted):
-            continue
-        new = proposed[accepted]
-        fresh = slice(done, done + len(new))
-        pivots[fresh] = new
-        _extend(F[:, :done], F[:, fresh], left, kernels.block(kernel, rows, rows.take(new), params), F[new, :done], factor)
-        left[new] = 0.0
-        done += len(new)
-    return pivots[:done]
-
-
-def _extend(F, columns, left, G, pivot_rows, factor):
-    """The next columns of the factor F from G, the kernel values with their pivots, and what they leave of the diagonal."""
-
-    def part(rows):
-        own = G[rows]
-        own -= F[rows] @ pivot_rows.T
-        _solve_rows(factor, own)
-        columns[rows] = own
-        left[rows] = np.maximum(left[rows] - np.einsum("ij,ij->i", own, own), 0.0)
-
-    _each_chunk(len(G), part)
-
-
-def _reject(H, draws, most, floor):
-    """(accepted, factor): which of the proposals, at most `most`, are taken, and the Cholesky factor of H for these.
-
-    H (b, b): what is left of the kernel matrix for the proposed rows, destroyed. A proposal is taken with probability
-    (what is left of it after those taken before) / (what was left of it when it was proposed).
-    """
-    before = np.diagonal(H).copy()
-    columns = np.zeros_like(H)
-    accepted = []
-    for i, draw in enumerate(draws):
-        if len(accepted) == most:
-            break
-        # two numbers below the rounding say nothing, and one row proposed twice is of no use
-        if H[i, i] <= floor or draw * before[i] >= H[i, i]:
-            continue
-        column = H[:, i] / np.sqrt(H[i, i])
-        columns[:, len(accepted)] = column
-        H -= np.outer(column, column)
-        accepted.append(i)
-    return np.array(accepted, dtype=np.intp), np.asfortranarray(columns[accepted, : len(accepted)])
+    return pivoted_cholesky(rows, count, lambda start, stop: uniforms(seed, PIVOT, start, stop, 2))[0]
 
 
 def _centres(X, count, seed):

@@ -10,6 +10,7 @@ from rfx import parallel
 from rfx.features.base import SMALL_INPUTS, FeatureMap, small_product
 from rfx.features.random import normals, uniforms
 from rfx.kernels import perceptron_constant
+from rfx.model import Array
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
 # When prediction by bits pays: outputs and rows from which on it does, and the most that its tables may take.
@@ -24,7 +25,7 @@ class PerceptronMap(FeatureMap):
     """
 
     kernels = ("perceptron",)
-    parts = ("directions", "thresholds", "scales")
+    parts = {"directions": Array("f", "inputs features"), "thresholds": Array("f", "features"), "scales": Array("f", "features")}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -105,7 +106,7 @@ class StumpMap(FeatureMap):
     """
 
     kernels = ("stump",)
-    parts = ("thresholds", "columns")
+    parts = {"thresholds": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from rfx.errors import UsageError
+from rfx.model import Array
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,11 @@ class Kernel:
     paper_gamma: float | None = None
 
     @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of what it needs besides its name (see rfx.kernels.parameters)."""
-        return ("gamma",) if self.paper_gamma is not None else {"perceptron": ("radius",), "stump": ("lo", "hi")}.get(self.name, ())
+    def parameters(self) -> dict[str, Array]:
+        """What it needs besides its name (see rfx.kernels.parameters), as a model file has it."""
+        ends = {"lo": Array("f", "inputs"), "hi": Array("f", "inputs")}
+        own = {"perceptron": {"radius": Array("f")}, "stump": ends}.get(self.name, {})
+        return {"gamma": Array("f")} if self.paper_gamma is not None else own
 
 
 KERNELS = {

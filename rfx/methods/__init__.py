@@ -1,18 +1,30 @@
-"""The methods: what a column of a table is called. Each is imported when it is first used."""
+"""The methods: what a column of a table is called. A file here that holds one declares it; each is imported when it is asked for."""
 
+import functools
 import importlib
+import pkgutil
 
 from rfx.errors import DataError, RfxError, UsageError
 
-METHODS = {
-    "kernel": ("rfx.methods.kernel", "Kernel"),
-    "rf": ("rfx.methods.rf", "RF"),
-    "sparse-rf": ("rfx.methods.sparse_rf", "SparseRF"),
-    "rb": ("rfx.methods.rb", "RB"),
-    "sparse-rb": ("rfx.methods.sparse_rb", "SparseRB"),
-    "nystrom": ("rfx.methods.nystrom", "Nystrom"),
-    "block": ("rfx.methods.block", "Block"),
-}
+
+@functools.cache
+def _here() -> dict[str, str]:
+    """The files of this folder as method names: a method is in the file of its name, with _ for -."""
+    return {module.name.replace("_", "-"): f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)}
+
+
+@functools.cache
+def _declared(name: str) -> type | None:
+    """The class that the file of that name declares; None where it declares none."""
+    from rfx.methods.base import Method
+
+    values = vars(importlib.import_module(_here()[name])).values()
+    return next((v for v in values if isinstance(v, type) and issubclass(v, Method) and v.name == name), None)
+
+
+def names() -> list[str]:
+    """The names of all methods."""
+    return [name for name in _here() if _declared(name)]
 
 
 def get(name: str) -> type:
@@ -20,10 +32,28 @@ def get(name: str) -> type:
 
     Raises UsageError naming the known methods.
     """
-    if name not in METHODS:
-        raise UsageError(f"method {name!r} is unknown; choose one of {', '.join(METHODS)}")
-    module, attribute = METHODS[name]
-    return getattr(importlib.import_module(module), attribute)
+    found = _declared(name) if name in _here() else None
+    if found is None:
+        raise UsageError(f"method {name!r} is unknown; choose one of {', '.join(names())}")
+    return found
+
+
+def no_option(name: str, flag: str) -> UsageError:
+    """What is raised for an option that the method of that name does not have."""
+    return UsageError(f"method {name} has no option {flag}; it has {', '.join(option.flag for option in options_of(name))}")
+
+
+def options_of(name: str | None) -> list:
+    """The options of one method; with None those of all, an option that several have once, allowing what each of them does."""
+    if name is not None:
+        return list(get(name).declared().values())
+    from rfx.options import union
+
+    having: dict[str, list] = {}
+    for method in names():
+        for option in get(method).declared().values():
+            having.setdefault(option.name, []).append((method, option))
+    return [union(declared) for declared in having.values()]
 
 
 def create(name: str, **options):
@@ -42,11 +72,9 @@ def load(path):
     Raises DataError when the file is no model of rfx, or a damaged one.
     """
     from rfx import model
-    from rfx.methods import saved
 
     header, arrays = model.read(path)
     try:
-        saved.check(header, arrays)
         return get(header["method"]).from_state(header, arrays)
     except RfxError as error:
         raise DataError(f"model {path} can't be used: {error}; train it again") from error

@@ -10,13 +10,13 @@ from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.methods import width
-from rfx.methods.options import OPTIONS
+from rfx.methods.options import COMMON
+from rfx.options import Option
 from rfx.solvers.base import Solution, stack
 
 CLASSIFICATION = ("binary", "multiclass")
 # What numpy would say of an overflow on the way: what comes out is checked instead.
 UNSAID = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
-COMMON = {"task": None, "scaling": "minmax01", "target_scaling": "none", "seed": 0, "timeout": None}
 
 
 def _listed(labels) -> str:
@@ -26,37 +26,57 @@ def _listed(labels) -> str:
 class Method:
     """An estimator in scikit-learn's words: fit, predict, decision_function, get_params.
 
-    A subclass sets `name`, `options` (its options with their defaults) and defines `_fit`, `_decide`, `_state`,
-    `_restore`. After fit, `info` says how it was made, in the words of a results row.
+    A subclass declares `name`, `summary`, `options` (what it takes beside what every method does) and `arrays` (what its model
+    file holds), and defines `_fit`, `_decide`, `_describe`, `_state`, `_restore`, `_vectors`. After fit, `info` says how it
+    was made, in the words of a results row.
     """
 
     name = ""
     summary = ""
-    options: dict = {}
-    # the words that an option takes here, where they are fewer than in the table of options
-    words: dict[str, tuple[str, ...]] = {"lam": (), "solver": ("rfx",), "loss": ("squared", "squared_hinge", "logistic")}
+    options: tuple[Option, ...] = ()
+    arrays: dict[str, model_file.Array] = {
+        "scaler_shift": model_file.Array("f", "inputs"),
+        "scaler_scale": model_file.Array("f", "inputs"),
+        "classes": model_file.Array("f", "classes"),
+    }
 
     def __init__(self, **given):
-        known = COMMON | self.options
-        for option in given:
-            if option not in known:
-                have = ", ".join(OPTIONS[name].flag for name in known)
-                flag = OPTIONS[option].flag if option in OPTIONS else option
-                raise UsageError(f"method {self.name} has no option {flag}; it has {have}")
-        given = {name: OPTIONS[name].convert(value) for name, value in given.items() if value is not None}
-        for option, allowed in self.words.items():
-            value = given.get(option)
-            if isinstance(value, str) and value not in allowed:
-                expected = " or ".join(allowed) if OPTIONS[option].kind is str else " or ".join(("a number", *allowed))
-                raise UsageError(f"{OPTIONS[option].flag} is {value!r}, which method {self.name} does not take; it takes {expected}")
-        self.params = known | given
+        self.params = self.defaults() | self.converted(given)
         self.info: dict = {}
+
+    @classmethod
+    def declared(cls) -> dict[str, Option]:
+        """Its options by name, those of every method first."""
+        return {option.name: option for option in (*COMMON, *cls.options)}
+
+    @classmethod
+    def defaults(cls) -> dict:
+        """The default of every option."""
+        return {name: option.default for name, option in cls.declared().items()}
+
+    @classmethod
+    def converted(cls, given: dict) -> dict:
+        """The options given, each in its type; those that are None are left out.
+
+        Raises UsageError for an option that the method does not have, or a value that it does not take.
+        """
+        known, found = cls.declared(), {}
+        for name, value in given.items():
+            if name not in known:
+                have = ", ".join(option.flag for option in known.values())
+                raise UsageError(f"method {cls.name} has no option --{name.replace('_', '-')}; it has {have}")
+            if value is not None:
+                try:
+                    found[name] = known[name].convert(value)
+                except UsageError as error:
+                    raise UsageError(f"{error} (method {cls.name})") from None
+        return found
 
     def check_given(self, given: dict) -> None:
         """Refuse with a UsageError options, of those that were given, that others leave without effect."""
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
-                raise UsageError(f"{OPTIONS[other].flag} is {given[other]}, which --lam-path leaves without effect; give one of the two")
+                raise UsageError(f"--{other} is {given[other]}, which --lam-path leaves without effect; give one of the two")
 
     def get_params(self, deep=True) -> dict:
         """The options by name."""
@@ -228,8 +248,25 @@ class Method:
         return model_file.write(path, header, arrays)
 
     @classmethod
+    def saved_arrays(cls, header: dict) -> dict[str, model_file.Array]:
+        """What the arrays of a model file with that header must be, by name."""
+        return cls.arrays
+
+    @classmethod
     def from_state(cls, header, arrays) -> "Method":
-        """The method of a model file's header and arrays."""
+        """The method of a model file's header and arrays.
+
+        Raises DataError, or KeyError for what is missing, where that would fail or predict nonsense.
+        """
+        if header["task"] not in (*CLASSIFICATION, "regression"):
+            raise DataError(f"its task is {header['task']!r}")
+        sizes = {"inputs": header["info"]["n_inputs"], "outputs": 1}
+        if header["task"] in CLASSIFICATION:
+            count = arrays["classes"].size
+            if not count:
+                raise DataError("it has no classes")
+            sizes["outputs"] = count if count > 2 else 1
+        model_file.check_arrays(arrays, cls.saved_arrays(header), sizes)
         self = cls(**header["params"])
         self.task, self.info, self.loss = header["task"], header["info"], losses.get_loss(header["loss"])
         scaler = header["scaler"] | {key[7:]: value for key, value in arrays.items() if key.startswith("scaler_")}

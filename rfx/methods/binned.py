@@ -7,7 +7,21 @@ from rfx.errors import UsageError
 from rfx.features.binning import BinningMap, Bins, sample_grids
 from rfx.methods import gamma
 from rfx.methods.base import Method
+from rfx.methods.options import GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
+from rfx.model import Array
 from rfx.operators.binned import BinnedFeatures
+from rfx.options import Option
+
+N_GRIDS = Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256)
+OPTIONS = (
+    KERNEL.but(choices=("laplacian",), default="laplacian"),
+    GAMMA,
+    N_GRIDS,
+    LOSS,
+    TOL,
+    MAX_ITER,
+    MAX_MEMORY.but(help="MiB that features may take."),
+)
 
 
 class BinnedMethod(Method):
@@ -17,6 +31,13 @@ class BinnedMethod(Method):
     """
 
     default_loss: str | None = None
+    arrays = Method.arrays | {
+        "coef": Array("f", "bins outputs"),
+        "widths": Array("f", "grids inputs"),
+        "offsets": Array("f", "grids inputs"),
+        "keys": Array("u", "bins"),
+        "starts": Array("i", "grids+1", cuts="bins"),
+    }
 
     def _choose_loss(self):
         if self.params["loss"] is None and self.default_loss is not None:

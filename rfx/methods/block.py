@@ -13,12 +13,15 @@ the mean over all of them (divide and conquer, Zhang, Duchi and Wainwright 2015)
 import numpy as np
 
 from rfx import env, kernels, parallel
-from rfx.errors import UsageError
+from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.methods import gamma
-from rfx.methods.expansion import ExpansionMethod
+from rfx.methods.expansion import OPTIONS, ExpansionMethod
+from rfx.methods.options import DTYPE, LAM, LOSS, MOST, TOL
+from rfx.model import Array, check_within
 from rfx.operators.blocks import default_memory_mb, dense
 from rfx.operators.cg import late
+from rfx.options import Option
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.kernel.dense import solve_kernel_dense
 
@@ -31,17 +34,29 @@ class Block(ExpansionMethod):
 
     name = "block"
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
-    options = {
-        "kernel": "gaussian",
-        "gamma": "paper",
-        "partition": "hyperplanes",
-        "block_size": 1000,
-        "lam": 1.0,
-        "loss": None,
-        "tol": None,
-        "max_iter": None,
-        "dtype": "float64",
-        "max_memory": None,
+    options = (
+        *OPTIONS,
+        DTYPE.but(default="float64"),
+        Option(
+            "partition",
+            str,
+            "How rows get into blocks.",
+            {
+                "hyperplanes": "blocks cut by random hyperplanes, a row predicted by the block that it falls into",
+                "uniform": "rows dealt out uniformly, a row predicted by the mean of all blocks",
+            },
+            default="hyperplanes",
+        ),
+        Option("block_size", int, "Most rows R of a block.", low=1, high=MOST, default=1000),
+        LAM,
+        LOSS,
+        TOL,
+    )
+    arrays = ExpansionMethod.arrays | {
+        "starts": Array("i", "blocks+1", cuts="vectors"),
+        "partition_directions": Array("f", "cuts inputs"),
+        "partition_thresholds": Array("f", "cuts"),
+        "partition_children": Array("i", "cuts 2"),
     }
 
     def _fit(self, X, Y):
@@ -151,3 +166,9 @@ class Block(ExpansionMethod):
         self.partition = None
         if self.params["partition"] == "hyperplanes":
             self.partition = Partition(*(arrays[f"partition_{name}"] for name in ("directions", "thresholds", "children")))
+            cuts, children = len(self.partition.thresholds), self.partition.children
+            if len(self.starts) != cuts + 2:
+                raise DataError("it has another number of blocks than its partition")
+            check_within("partition_children", children, -cuts - 1, cuts)
+            if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
+                raise DataError("array partition_children goes round in circles")

@@ -4,11 +4,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import kernels
+from rfx.errors import DataError
 from rfx.methods import width
 from rfx.methods.base import Method
+from rfx.methods.options import DTYPE, GAMMA, KERNEL, MAX_ITER, MAX_MEMORY
+from rfx.model import Array
 
 # Sparse rows that are dense at a time, at least, where kernel values are made (see rfx.kernels.blocks).
 SPARSE_ROWS = 128
+
+OPTIONS = (KERNEL.but(choices=lambda: tuple(kernels.KERNELS)), GAMMA, MAX_ITER, DTYPE, MAX_MEMORY)
 
 
 class ExpansionMethod(Method):
@@ -18,6 +23,22 @@ class ExpansionMethod(Method):
     """
 
     decision_dtype = None
+    arrays = Method.arrays | {
+        "coef": Array("f", "vectors outputs"),
+        "intercept": Array("f", "outputs"),
+        "support": Array("f", "vectors inputs"),
+        # or as CSR
+        "support_data": Array("f", "entries"),
+        "support_indices": Array("i", "entries", places="inputs"),
+        "support_indptr": Array("i", "vectors+1", cuts="entries"),
+    }
+
+    @classmethod
+    def saved_arrays(cls, header):
+        if header["n_inputs"] != header["info"]["n_inputs"]:
+            raise DataError("its rows are of another number of inputs")
+        parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
+        return cls.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
 
     def _vectors(self, X):
         # kernels make sparse rows dense a few at a time

@@ -7,7 +7,9 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.methods import gamma
-from rfx.methods.expansion import ExpansionMethod
+from rfx.methods.expansion import OPTIONS, ExpansionMethod
+from rfx.methods.options import DTYPE, LAM, LOSS, SOLVER, TOL
+from rfx.options import Option
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published.libsvm import solve_libsvm
@@ -18,19 +20,15 @@ class Kernel(ExpansionMethod):
 
     name = "kernel"
     summary = "the exact kernel machine: ridge regression or a support vector machine"
-    options = {
-        "kernel": "gaussian",
-        "gamma": "paper",
-        "lam": 1.0,
-        "loss": None,
-        "bias": None,
-        "solver": "rfx",
-        "tol": None,
-        "max_iter": None,
-        "dtype": "float64",
-        "max_memory": None,
-    }
-    words = ExpansionMethod.words | {"solver": ("rfx", "libsvm"), "loss": ("squared", "squared_hinge", "hinge")}
+    options = (
+        *OPTIONS,
+        DTYPE.but(default="float64"),
+        LAM,
+        LOSS.but(choices=("squared", "squared_hinge", "hinge")),
+        Option("bias", bool, "A free bias b, as LIBSVM has it (classification); the paper's objective has none."),
+        SOLVER.but(choices=SOLVER.choices | {"libsvm": "LIBSVM, in a child process"}),
+        TOL.but(help=f"{TOL.help} The `-e` of LIBSVM."),
+    )
 
     def _fit(self, X, Y):
         p = self.params

@@ -4,21 +4,57 @@ import copy
 
 import numpy as np
 
-from rfx.errors import UsageError
+from rfx import kernels
+from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, check_variant, sample
 from rfx.methods import gamma, leverage
 from rfx.methods.base import Method
-from rfx.methods.options import Path
+from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, N_FEATURES
+from rfx.model import Array
 from rfx.operators.blocks import MapBlocks, apply
+from rfx.options import Option, Path
 from rfx.solvers.base import Solution
 
 PREDICTION_BYTES = 4 * 2**20
 
 
+def _variants() -> dict[str, str]:
+    """The variants of all maps, and leverage."""
+    found = {name: meaning for kind in set(MAPS.values()) for name, meaning in kind.variants.items()}
+    return {name: "" for name in found} | {"range": "", "leverage": ""}
+
+
+FEATURES = Option(
+    "features",
+    str,
+    "Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
+    "whole ball (offset), within the range of the training rows (range), where they tell rows apart, or so and drawn from ten times "
+    "as many by their leverage on the training rows (leverage), for a better approximation by the same number.",
+    _variants,
+    default="offset",
+)
+OPTIONS = (
+    KERNEL.but(choices=lambda: [name for name in MAPS if name in kernels.KERNELS]),
+    GAMMA,
+    FEATURES,
+    N_FEATURES,
+    LOSS,
+    MAX_ITER,
+    DTYPE,
+    MAX_MEMORY,
+)
+
+
 class LinearMethod(Method):
     """f(x) = coef' phi(x): self.map (D features) and self.coef (D, k), already scaled for unscaled phi."""
 
-    words = Method.words | {"kernel": tuple(MAPS)}
+    arrays = Method.arrays | {"coef": Array("f", "features outputs")}
+
+    @classmethod
+    def saved_arrays(cls, header):
+        if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
+            raise DataError("its map is of another number of inputs")
+        return cls.arrays | {f"map_{name}": array for name, array in MAPS[header["map"]["name"]].parts.items()}
 
     def check_given(self, given):
         super().check_given(given)

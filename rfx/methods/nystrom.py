@@ -7,8 +7,10 @@ import numpy as np
 
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.methods import gamma, l2
-from rfx.methods.expansion import ExpansionMethod
+from rfx.methods.expansion import OPTIONS, ExpansionMethod
+from rfx.methods.options import CG, LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
 from rfx.operators.blocks import default_memory_mb, feature_blocks
+from rfx.options import Option
 
 
 class Nystrom(ExpansionMethod):
@@ -20,20 +22,25 @@ class Nystrom(ExpansionMethod):
     name = "nystrom"
     summary = "Nystrom approximation of the kernel machine from landmarks"
     decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel
-    options = {
-        "kernel": "gaussian",
-        "gamma": "paper",
-        "landmarks": "uniform",
-        "n_features": 1000,
-        "lam": 1.0,
-        "loss": None,
-        "solver": "rfx",
-        "tol": None,
-        "max_iter": None,
-        "dtype": "float32",
-        "max_memory": None,
-    }
-    words = ExpansionMethod.words | {"solver": ("rfx", "cg", "liblinear")}
+    options = (
+        *OPTIONS,
+        Option(
+            "landmarks",
+            str,
+            "How landmarks are found.",
+            {
+                "uniform": "rows drawn uniformly",
+                "kmeans": "centres of k-means",
+                "rpcholesky": "pivots of randomly pivoted Cholesky",
+            },
+            default="uniform",
+        ),
+        N_FEATURES.but(help="Number D of landmarks."),
+        LAM,
+        LOSS,
+        SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
+        TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
+    )
 
     def _fit(self, X, Y):
         p = self.params

@@ -3,9 +3,11 @@
 import numpy as np
 
 from rfx.features.binning import Bins
-from rfx.methods.binned import BinnedMethod
+from rfx.methods.binned import OPTIONS, BinnedMethod
+from rfx.methods.options import LAM
 from rfx.methods.validation import error, held_out
 from rfx.operators.binned import BinnedFeatures
+from rfx.options import Option
 from rfx.solvers.base import stack
 from rfx.solvers.binned_l2 import BinnedSolution, solve_binned_l2, solve_binned_ridge
 
@@ -13,6 +15,15 @@ from rfx.solvers.binned_l2 import BinnedSolution, solve_binned_l2, solve_binned_
 FIRST, GAIN = 16, 0.01
 # Relative duality gap while R grows: enough to tell errors apart.
 GROW_TOL = 1e-2
+GROW = Option(
+    "grow",
+    float,
+    "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers their error by 1 % of it or more; "
+    "the model is then fitted to all rows.",
+    low=0,
+    high=0.5,
+    open_low=True,
+)
 
 
 class RB(BinnedMethod):
@@ -26,18 +37,7 @@ class RB(BinnedMethod):
     name = "rb"
     summary = "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
     default_loss = "squared"
-    options = {
-        "kernel": "laplacian",
-        "gamma": "paper",
-        "n_grids": 256,
-        "grow": None,
-        "lam": 0.01,
-        "loss": None,
-        "tol": None,
-        "max_iter": None,
-        "max_memory": None,
-    }
-    words = BinnedMethod.words | {"kernel": ("laplacian",)}
+    options = (*OPTIONS, LAM.but(default=0.01), GROW)
 
     def _bytes(self, number):
         # while R grows there is a copy of the rows that are not held out, and one of the numbers so far

@@ -3,7 +3,8 @@
 import math
 
 from rfx.methods import l2
-from rfx.methods.linear import LinearMethod
+from rfx.methods.linear import OPTIONS, LinearMethod
+from rfx.methods.options import CG, LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
 from rfx.operators.blocks import feature_blocks
 
 
@@ -12,21 +13,13 @@ class RF(LinearMethod):
 
     name = "rf"
     summary = "random features with L2 regularisation: approximates the kernel machine"
-    options = {
-        "kernel": "gaussian",
-        "gamma": "paper",
-        "features": "offset",
-        "n_features": 1000,
-        "lam": 1.0,
-        "lam_path": None,
-        "loss": None,
-        "solver": "rfx",
-        "tol": None,
-        "max_iter": None,
-        "dtype": "float32",
-        "max_memory": None,
-    }
-    words = LinearMethod.words | {"solver": ("rfx", "cg", "liblinear")}
+    options = (
+        *OPTIONS,
+        LAM,
+        LAM_PATH.but(help=f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the one before."),
+        SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
+        TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
+    )
 
     def _fit(self, X, Y):
         lams = self._path_lams() if self.params["lam_path"] else [self.params["lam"]]

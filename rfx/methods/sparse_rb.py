@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from rfx.methods.binned import BinnedMethod
+from rfx.methods.binned import OPTIONS, BinnedMethod
+from rfx.methods.options import LAM_L1, PRCD, SOLVER
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import as_columns, solve_prcd
 
@@ -18,18 +19,7 @@ class SparseRB(BinnedMethod):
 
     name = "sparse-rb"
     summary = "random binning features with L1 regularisation: a small model"
-    options = {
-        "kernel": "laplacian",
-        "gamma": "paper",
-        "n_grids": 256,
-        "lam": 1.0,
-        "loss": None,
-        "solver": "rfx",
-        "tol": None,
-        "max_iter": None,
-        "max_memory": None,
-    }
-    words = BinnedMethod.words | {"kernel": ("laplacian",), "solver": ("rfx", "prcd")}
+    options = (*OPTIONS, LAM_L1, SOLVER.but(choices=SOLVER.choices | PRCD))
 
     def _bytes(self, number):
         # prcd keeps the rows of every bin, too

@@ -2,10 +2,12 @@
 
 import functools
 
-from rfx.methods.linear import LinearMethod, linear_decision
+from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
+from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
 from rfx.methods.validation import error, held_out
 from rfx.operators.blocks import MapBlocks, feature_blocks
+from rfx.options import Option
 from rfx.solvers.base import Solution, stack
 from rfx.solvers.l1.algorithm1 import screened, solve_rounds
 from rfx.solvers.l1.gram_cache import GramCache
@@ -15,7 +17,7 @@ from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
 HELD_OUT = 0.2
-TOL, EARLY_TOL = 1e-4, 1e-2
+LAST_TOL, EARLY_TOL = 1e-4, 1e-2
 
 
 class SparseRF(LinearMethod):
@@ -27,22 +29,20 @@ class SparseRF(LinearMethod):
 
     name = "sparse-rf"
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
-    options = {
-        "kernel": "gaussian",
-        "gamma": "paper",
-        "features": "offset",
-        "n_features": 1000,
-        "lam": "validation",
-        "lam_path": None,
-        "loss": None,
-        "solver": "rfx",
-        "rounds": 10,
-        "tol": None,
-        "max_iter": None,
-        "dtype": "float32",
-        "max_memory": None,
-    }
-    words = LinearMethod.words | {"lam": ("validation", "match-rf"), "solver": ("rfx", "liblinear", "prcd")}
+    options = (
+        *OPTIONS,
+        LAM_L1.but(
+            choices={
+                "validation": "best of 1, 10, 100, 1000 on held-out rows",
+                "match-rf": "closest to rf there, as Yen et al. choose it",
+            },
+            default="validation",
+        ),
+        LAM_PATH.but(help=f"{LAM_PATH.help} Each is started at the one before."),
+        SOLVER.but(choices=SOLVER.choices | LIBLINEAR | PRCD),
+        TOL.but(help=f"{TOL.help} The `-e` of LIBLINEAR."),
+        Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1, high=MOST, default=10),
+    )
 
     def _fit(self, X, Y):
         p = self.params
@@ -58,7 +58,7 @@ class SparseRF(LinearMethod):
         """All lambdas of --lam-path over all features."""
         lams = self._path_lams()
         blocks = self._timed(feature_blocks, feature_map, X, 1.0, self.params["max_memory"])
-        options = {"tol": self.params["tol"] or TOL, "deadline": self.deadline, **self._limits()}
+        options = {"tol": self.params["tol"] or LAST_TOL, "deadline": self.deadline, **self._limits()}
         outputs = [path_l1(blocks, y, lams, self.loss, **options) for y in Y.T]
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
@@ -93,7 +93,7 @@ class SparseRF(LinearMethod):
                 return solve_liblinear(part, y, lam, loss, "l1", tol=tol, seed=p["seed"], timeout=self._remaining())
 
             return screened(blocks, y, lam, loss, coef0, solve)
-        tol = p["tol"] or TOL
+        tol = p["tol"] or LAST_TOL
         return solve_l1(
             blocks,
             y,

@@ -1,0 +1,105 @@
+"""Randomly pivoted Cholesky factorisation of a kernel matrix: few columns that explain most of it.
+
+Every pivot is drawn with probability proportional to what the earlier ones leave of the diagonal (Chen, Epperly, Tropp and
+Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1), so that rows which F explains already are left alone; a round proposes
+many at once and rejects so many that the distribution is the same (Epperly, Tropp and Webber 2024, "Embrace rejection").
+"""
+
+import numpy as np
+from scipy.linalg import blas
+
+from rfx import kernels, parallel
+
+# Pivots proposed in one round.
+PROPOSALS = 128
+# Rows that one thread handles at a time; the same for any number of threads, so that the result is, too.
+_CHUNK = 512
+
+
+def pivoted_cholesky(rows: kernels.Prepared, count: int, draws, dtype=np.float64, floor: float | None = None):
+    """(pivots, F): at most `count` row numbers and F (n, pivots) with F F' close to the kernel matrix of `rows` (n, d).
+
+    draws(start, stop): uniform numbers in (0, 1), (stop - start, 2), the same for the same arguments. dtype: of F; kernel values
+    are in that of `rows`. floor: the part of the largest diagonal entry below which what is left of one counts as rounding,
+    by default n eps of the rows' type. Fewer pivots come back where nothing but rounding is left.
+    """
+    n_rows = rows.n_rows
+    left = np.array(kernels.diagonal(rows.name, rows, rows.params), dtype=np.float64)
+    floor = (n_rows * np.finfo(rows.dtype).eps if floor is None else floor) * left.max(initial=0.0)
+    F = np.empty((n_rows, count), dtype)
+    pivots = np.empty(count, dtype=np.intp)
+    done = turn = 0
+    while done < count:
+        left[left <= floor] = 0.0
+        total = np.cumsum(left)
+        if not total[-1] > 0:
+            break
+        drawn = draws(turn * PROPOSALS, (turn + 1) * PROPOSALS)
+        turn += 1
+        proposed = np.minimum(np.searchsorted(total, drawn[:, 0] * total[-1], side="right"), n_rows - 1)
+        own = rows.take(proposed)
+        known = F[proposed, :done].astype(np.float64)
+        residual = kernels.block(rows.name, own, own, rows.params) - known @ known.T
+        # updates of the diagonal carry rounding, this does not
+        left[proposed] = np.maximum(np.diagonal(residual), 0.0)
+        accepted, factor = _reject(residual, drawn[:, 1], count - done, floor)
+        if not len(accepted):
+            continue
+        new = proposed[accepted]
+        fresh = slice(done, done + len(new))
+        pivots[fresh] = new
+        _extend(F[:, :done], F[:, fresh], left, kernels.block(rows.name, rows, rows.take(new), rows.params), F[new, :done], factor)
+        left[new] = 0.0
+        done += len(new)
+    return pivots[:done], F[:, :done]
+
+
+def _extend(F, columns, left, G, pivot_rows, factor):
+    """The next columns of the factor F from G, the kernel values with their pivots, and what they leave of the diagonal."""
+
+    def part(rows):
+        own = np.asarray(G[rows], dtype=np.float64)
+        own -= F[rows] @ pivot_rows.T
+        solve_rows(factor, own)
+        columns[rows] = own
+        left[rows] = np.maximum(left[rows] - np.einsum("ij,ij->i", own, own), 0.0)
+
+    each_chunk(len(G), part)
+
+
+def _reject(H, draws, most, floor):
+    """(accepted, factor): which of the proposals, at most `most`, are taken, and the Cholesky factor of H for these.
+
+    H (b, b): what is left of the kernel matrix for the proposed rows, destroyed. A proposal is taken with probability
+    (what is left of it after those taken before) / (what was left of it when it was proposed).
+    """
+    before = np.diagonal(H).copy()
+    columns = np.zeros_like(H)
+    accepted = []
+    for i, draw in enumerate(draws):
+        if len(accepted) == most:
+            break
+        # two numbers below the rounding say nothing, and one row proposed twice is of no use
+        if H[i, i] <= floor or draw * before[i] >= H[i, i]:
+            continue
+        column = H[:, i] / np.sqrt(H[i, i])
+        columns[:, len(accepted)] = column
+        H -= np.outer(column, column)
+        accepted.append(i)
+    return np.array(accepted, dtype=np.intp), np.asfortranarray(columns[accepted, : len(accepted)])
+
+
+def solve_rows(factor, K):
+    """K (n, m) <- K L^-T in place, for C-contiguous float64 K and the lower factor L in Fortran order."""
+    blas.dtrsm(1.0, factor, K.T, lower=1, overwrite_b=1)
+
+
+def each_chunk(n_rows, function):
+    """function(rows) for every chunk of the rows, by several threads with one of BLAS's each."""
+
+    def part(start, stop):
+        for chunk in range(start, stop):
+            function(slice(chunk * _CHUNK, min((chunk + 1) * _CHUNK, n_rows)))
+
+    with parallel.one_blas_thread():
+        parallel.for_ranges(part, -(-n_rows // _CHUNK))

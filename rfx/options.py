@@ -1,0 +1,150 @@
+"""How an option is declared: its values, its range, its default, its help. A method's or a kernel's file declares what it takes."""
+
+import dataclasses
+import decimal
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rfx.errors import UsageError
+
+
+class Path:
+    """The kind of an option that is a geometric grid, written HIGH:LOW:COUNT."""
+
+    MOST = 10_000
+
+    @staticmethod
+    def values(text: str) -> list[float]:
+        """The grid from high to low; ValueError when the text is no grid."""
+        high, low, count = str(text).split(":")
+        high, low, count = float(high), float(low), int(count)
+        if not (math.inf > high > low > 0 and 2 <= count <= Path.MOST):
+            raise ValueError(text)
+        shares = [step / (count - 1) for step in range(count)]
+        grid = [high ** (1 - share) * low**share for share in shares]
+        if any(after >= before for before, after in zip(grid, grid[1:])):
+            raise ValueError(text)
+        return grid
+
+    @staticmethod
+    def names(values: list[float]) -> list[str]:
+        """A text for each value: four significant digits, or as many more as it takes to tell them apart."""
+        for digits in range(4, 18):
+            texts = [f"{value:.{digits}g}" for value in values]
+            if len(set(texts)) == len(values):
+                break
+        return texts
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a method, a map or a kernel.
+
+    kind: int, float, bool, str or Path. choices: the values of a str, or what may stand instead of a number: names, or a dict
+    from each to what it means ('' where its name says it), or a function that returns either, called when it is asked for.
+    default: None where there is none, or where it depends on the rest.
+    """
+
+    name: str
+    kind: type
+    help: str
+    choices: dict[str, str] | Iterable[str] | Callable = ()
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    default: object = None
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    def but(self, **changes) -> "Option":
+        """The same option with another default, choices, range or help."""
+        return dataclasses.replace(self, **changes)
+
+    def meanings(self) -> dict[str, str]:
+        """The choices, each with what it means."""
+        choices = self.choices() if callable(self.choices) else self.choices
+        return dict(choices) if isinstance(choices, dict) else dict.fromkeys(choices, "")
+
+    def description(self) -> str:
+        """The help, with what the choices mean."""
+        said = "; ".join(f"{choice}: {meaning}" for choice, meaning in self.meanings().items() if meaning)
+        return f"{self.help} {said}." if said else self.help
+
+    def expects(self) -> str:
+        """The values allowed, as a phrase."""
+        if self.kind is bool:
+            return "true or false"
+        if self.kind is Path:
+            return f"HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to {Path.MOST}, such as 1000:1:20"
+        choices = self.meanings()
+        parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
+        if self.kind in (int, float):
+            noun = "a whole number" if self.kind is int else "a number"
+            left = f"above {self._shown(self.low)}" if self.open_low else f"{self._shown(self.low)} or more"
+            bounds = [left] if self.low > -math.inf else []
+            bounds += [f"at most {self._shown(self.high)}"] if self.high < math.inf else []
+            parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
+        return " or ".join(parts)
+
+    def convert(self, value):
+        """The value in its type.
+
+        Raises UsageError naming the option, the value and what is allowed.
+        """
+        refusal = UsageError(f"{self.flag} is {value!r}; it must be {self.expects()}")
+        if self.kind is bool:
+            if str(value).lower() in ("true", "false"):
+                return str(value).lower() == "true"
+            raise refusal
+        if self.kind is Path:
+            try:
+                Path.values(value)
+            except ValueError:
+                raise refusal from None
+            return value
+        if isinstance(value, str) and value in self.meanings():
+            return value
+        if self.kind is str:
+            raise refusal
+        try:
+            # whole numbers are never rounded on their way: a float holds 15 digits
+            number = float(value) if self.kind is float else decimal.Decimal(str(value))
+            if isinstance(value, bool) or not math.isfinite(number):
+                raise refusal
+        except (TypeError, ValueError, decimal.InvalidOperation):
+            raise refusal from None
+        too_low = number <= self.low if self.open_low else number < self.low
+        if too_low or number > self.high or (self.kind is int and number % 1):
+            raise refusal
+        return self.kind(number)
+
+    def _shown(self, bound) -> str:
+        return str(bound) if self.kind is int else f"{bound:g}"
+
+
+def union(declared: list[tuple[str, Option]]) -> Option:
+    """One option that allows what each of those of the same name does; declared: (method, its option), at least one.
+
+    A sentence of the help that is not of all of them names its methods.
+    """
+    options = [option for _, option in declared]
+    choices = {}
+    for option in options:
+        choices |= {choice: meaning for choice, meaning in option.meanings().items() if not choices.get(choice)}
+    said: dict[str, list[str]] = {}
+    for method, option in declared:
+        for sentence in option.help.removesuffix(".").split(". "):
+            said.setdefault(sentence, []).append(method)
+    texts = [text if len(names) == len(declared) else f"{text} ({', '.join(names)})" for text, names in said.items()]
+    lowest = min(options, key=lambda option: (option.low, option.open_low))
+    return options[0].but(
+        help=". ".join(texts) + ".",
+        choices=choices,
+        low=lowest.low,
+        open_low=lowest.open_low,
+        high=max(option.high for option in options),
+        default=None,
+    )

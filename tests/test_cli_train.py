@@ -303,7 +303,13 @@ def test_methods_lists_all_options(capfd):
     assert [entry["name"] for entry in listed] == methods.names()
     sections = {name: run(capfd, "methods", name)[1] for name in methods.names()}
     assert [name for name, text in sections.items() if "hinge\n" in text or "hinge or" in text or ", hinge" in text] == ["kernel"]
-    assert [name for name, text in sections.items() if "linear," in text.replace("liblinear", "")] == ["block", "kernel", "nystrom", "rf", "sparse-rf"]
+    assert [name for name, text in sections.items() if "linear," in text.replace("liblinear", "")] == [
+        "block",
+        "kernel",
+        "nystrom",
+        "rf",
+        "sparse-rf",
+    ]
     assert "logistic" not in sections["kernel"]
 
 

@@ -39,7 +39,7 @@ class Squared:
 
 
 class SquaredHinge:
-    """max(0, 1 - y z)^2, without a factor 1/2: curvature 2, LIBLINEAR's `-s 2` and `-s 5` (SPEC 1a)."""
+    """max(0, 1 - y z)^2, without a factor 1/2: curvature 2, LIBLINEAR's `-s 2` and `-s 5` (docs/papers.md)."""
 
     name = "squared_hinge"
     curvature = 2.0

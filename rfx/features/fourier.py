@@ -19,7 +19,7 @@ FREQUENCY, PHASE, SHARED = 0, 1, 2
 class FourierMap(FeatureMap):
     """gaussian exp(-gamma ||.||_2^2): w ~ N(0, 2 gamma I); laplacian exp(-gamma ||.||_1): w_j ~ Cauchy(0, gamma);
 
-    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, one denominator a feature (SPEC 1a). b ~ U[0, 2 pi],
+    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, one denominator a feature (docs/papers.md). b ~ U[0, 2 pi],
     or, as pairs, features 2k and 2k+1 are the cosine and the sine of the same w.
     """
 

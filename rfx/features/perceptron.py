@@ -20,7 +20,7 @@ _BIT_OUTPUTS, _BIT_ROWS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 128 * 2**20, 64
 class PerceptronMap(FeatureMap):
     """phi(x) = sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a ~ U[-R, R], R = params["radius"].
 
-    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (SPEC 1a). Without the
+    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (Lin and Li 2008). Without the
     factor the features would estimate (c_d/R) K_P.
     """
 
@@ -102,7 +102,7 @@ class PerceptronMap(FeatureMap):
 class StumpMap(FeatureMap):
     """phi(x) = sign(x_j - a), column j with probability proportional to its range, a ~ U[lo_j, hi_j].
 
-    Estimates 1 - 2 ||x - y||_1 / sum(hi - lo), x and y clipped to [lo, hi] = params["lo"], params["hi"] (SPEC 1a).
+    Estimates 1 - 2 ||x - y||_1 / sum(hi - lo), x and y clipped to [lo, hi] = params["lo"], params["hi"] (docs/papers.md).
     """
 
     kernels = ("stump",)

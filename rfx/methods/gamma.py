@@ -1,4 +1,4 @@
-"""The kernel's parameters from the training rows, with `tuned`: a small validation over four bandwidths (after SPEC 1b)."""
+"""The kernel's parameters from the training rows, with `tuned`: a small validation over four bandwidths."""
 
 import numpy as np
 

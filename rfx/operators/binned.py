@@ -22,7 +22,7 @@ class BinnedFeatures:
     """Z (N, D) with the value `scale` in the bin of each row and grid.
 
     ids: (R, N) numbers of the rows' bins within their grids, uint16 or int32. starts: (R + 1,) int64, the column where
-    each grid begins. scale: by default 1/sqrt(R) (SPEC 3c, erratum 4), which makes Z Z' the estimate of the kernel.
+    each grid begins. scale: by default 1/sqrt(R) (erratum Wu 4 of docs/papers.md), which makes Z Z' the estimate of the kernel.
     """
 
     def __init__(self, ids, starts, scale: float | None = None):

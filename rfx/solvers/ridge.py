@@ -41,7 +41,7 @@ def solve_ridge_cg(blocks, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) ->
     """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as Wu et al. (2016, 5.2) compare methods.
 
     No preconditioner. tol: ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output. max_iter: steps for each output; the paper's
-    programs stop after 50. The first output starts at zero, every other at the weights of the one before (SPEC 3a). The
+    programs stop after 50. The first output starts at zero, every other at the weights of the one before (docs/papers.md, Wu et al.). The
     rest as in `solve_ridge`; converged says whether the residual, computed anew at the end, is within tol.
     """
     Y = np.asarray(Y, dtype=np.float64)

@@ -1,7 +1,7 @@
 """Parallel randomised coordinate descent over single columns (Wu et al. 2016, Algorithm 2), for its Figure 6: bins or Fourier features.
 
 Every thread takes columns of a random order and steps w_j <- S(w_j - g_j / M_j, lam / M_j), M_j = beta ||z_j||^2 with beta the
-loss's curvature bound (eq. 26; SPEC 3c, erratum 5). Threads read and write the predictions without locks, as the paper has
+loss's curvature bound (eq. 26 with erratum Wu 5 of docs/papers.md). Threads read and write the predictions without locks, as the paper has
 it; an addition that is lost stays so until the end of the pass, when the predictions are computed anew. Steps of several
 threads at a time may together be too long where columns are alike: a pass that did not decrease the objective is taken back
 and made by one thread. With one thread the result depends on the seed alone, with several it does not repeat to the last digits.

@@ -1,4 +1,4 @@
-"""LIBLINEAR's primal solvers for linear models on random features, in a child process (SPEC 1a, solver mapping)."""
+"""LIBLINEAR's primal solvers for linear models on random features, in a child process (docs/papers.md, Yen et al.)."""
 
 import re
 

@@ -21,7 +21,7 @@ def solve_libsvm(name, X, y, params, lam, loss, *, tol=1e-3, seed=0, timeout=Non
     """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with a free bias b by LIBSVM, C = 1/lam.
 
     X: (n, d) inputs; y: (n,) in {-1, +1}; name, params: the kernel; loss: Hinge, or SquaredHinge, for which the box is
-    opened and 1/(2C) added to the diagonal of a precomputed kernel (SPEC 1a). tol: LIBSVM's `-e`. coef is (n,), so
+    opened and 1/(2C) added to the diagonal of a precomputed kernel (Yen et al. 2014, footnote 2). tol: LIBSVM's `-e`. coef is (n,), so
     that f(x) = sum coef_i k(x_i, x). Raises UsageError for another loss, RfxError when the matrix does not fit in
     memory, OutOfTime after `timeout` seconds.
     """

@@ -6,7 +6,7 @@ import pytest
 
 from rfx import papers
 from rfx.errors import UsageError
-from rfx.experiments import plan, results
+from rfx.experiments import keys, plan
 
 GRID = """
 title = "a title"
@@ -132,7 +132,7 @@ def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypa
     assert len([run for run in runs if not run["fixed_threads"]]) == 1, "threads alone don't make another run"
     assert {plan.describe(run) for run in runs} == {"cpu rf threads=1", "cpu rf threads=2", "cpu rf"}
     monkeypatch.setattr(plan.env, "threads", lambda: 16)
-    assert len({results.key(run) for run in plan.load(path).runs}) == 4
+    assert len({keys.key(run) for run in plan.load(path).runs}) == 4
 
 
 def test_no_such_plan_and_no_small_form(write, tmp_path):
@@ -148,7 +148,7 @@ def test_plans_that_come_with_rfx(name):
 
     loaded = plan.load(name, known=papers.plans())
     assert loaded.title and loaded.table in papers.tables()
-    assert len({results.key(run) for run in loaded.runs}) == len(loaded.runs)
+    assert len({keys.key(run) for run in loaded.runs}) == len(loaded.runs)
     for run in loaded.runs:
         dataset, _, parameters = run["dataset"].partition(":")
         info = registry.get(dataset)

@@ -1,6 +1,7 @@
 """The results file: columns, keys, appending under a lock, torn lines, other people's files."""
 
 import csv
+import io
 import json
 import multiprocessing
 import os
@@ -8,14 +9,15 @@ import re
 from pathlib import Path
 
 import pytest
+from fuzz.results import fuzz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfx import env
 from rfx.errors import DataError, LockedError
-from rfx.experiments import results
+from rfx.experiments import results, sheet
 
-SPEC = {"dataset": "cpu", "split": "yen2014", "method": "rf", "options": {"kernel": "gaussian", "lam": 1}, "seed": 0}
+HEADER = (",".join(results.COLUMNS) + "\n").encode()
 
 
 def row(**more):
@@ -28,32 +30,6 @@ def test_columns_end_with_what_the_environment_describes():
     assert list(results.COLUMNS[-len(described) :]) == described
     assert results.COLUMNS[:5] == ("key", "created", "status", "message", "dataset")
     assert len(set(results.COLUMNS)) == len(results.COLUMNS)
-
-
-def test_key_counts_what_decides_the_run_and_nothing_else():
-    same = [
-        SPEC | {"threads": 4, "timeout": 5, "model": "m.npz"},
-        SPEC | {"test": None},
-        SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
-        dict(reversed(SPEC.items())),
-    ]
-    assert {results.key(spec) for spec in same} == {results.key(SPEC)}
-    others = [
-        SPEC | {"seed": 1}, SPEC | {"split": None}, SPEC | {"label": "tuned"}, SPEC | {"method": "kernel"},
-        SPEC | {"options": {"kernel": "gaussian", "lam": 2}}, SPEC | {"options": {"kernel": "gaussian", "lam": 1, "tol": 1}},
-    ]  # fmt: skip
-    assert len({results.key(spec) for spec in [SPEC, *others]}) == len(others) + 1
-    assert re.fullmatch(r"[0-9a-f]{16}", results.key(SPEC))
-
-
-def test_key_of_a_file_follows_its_content(tmp_path):
-    data = tmp_path / "a.libsvm"
-    data.write_text("1 1:1\n")
-    before = results.key(SPEC | {"dataset": str(data)})
-    os.utime(data, (1, 1))
-    assert results.key(SPEC | {"dataset": str(data)}) == before
-    data.write_text("1 1:2\n")
-    assert results.key(SPEC | {"dataset": str(data)}) != before
 
 
 def test_append_and_read_round_trip(tmp_path):
@@ -130,7 +106,7 @@ def test_a_file_torn_anywhere_keeps_every_finished_row(tmp_path):
         rows = results.read(path)
         assert [item["key"] for item in rows] == [*keys, "new"]
         assert all(item["score"] == 0.0375 and item["params"] == {"gamma": 0.5} for item in rows)
-        if cut >= len(results._header()):
+        if cut >= len(HEADER):
             assert path.read_bytes().startswith(whole[:cut])
         # other readers of CSV see as many records as there are lines
         with path.open(newline="") as file:
@@ -149,7 +125,7 @@ def test_an_editor_that_drops_the_last_line_end_loses_nothing(tmp_path):
 def test_another_file_is_refused_and_left_alone(tmp_path, content):
     path = tmp_path / "other.csv"
     path.write_text(content)
-    with pytest.raises(DataError, match="not a results file of this version of rfx"):
+    with pytest.raises(DataError, match="not a results file of rfx: its first line starts with"):
         results.append(path, row())
     with pytest.raises(DataError, match="other.csv is not a results file"):
         results.read(path)
@@ -182,9 +158,116 @@ def test_a_wrong_field_is_named(tmp_path):
     path.write_text(path.read_text().replace("0.0375", "good"))
     with pytest.raises(DataError, match="line 2: the column score holds 'good'"):
         results.read(path)
-    path.write_text(results._header().decode() + "," * 90 + "\n")
+    path.write_text(HEADER.decode() + "," * 90 + "x\n")
     with pytest.raises(DataError, match="line 2: 91 fields where"):
         results.read(path)
+    path.write_text(HEADER.decode() + "k,,ok" + "," * 80 + "\n")
+    assert results.read(path)[0]["status"] == "ok", "empty cells at the end are no fields"
+    path.write_text("key,status,dataset,method,n_train\nk,ok,cpu,rf,6.554\n")
+    with pytest.raises(DataError, match="line 2: the column n_train holds '6.554'"):
+        results.read(path)
+
+
+# ------------------------------------------------------------------------------- what people do to the file
+
+
+def rewritten(path, names, delimiter=",", bom=b""):
+    """The file as a spreadsheet saves it: these columns, every cell quoted."""
+    out = io.StringIO()
+    with path.open(newline="") as file:
+        records = list(csv.DictReader(file))
+    writer = csv.writer(out, delimiter=delimiter, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writerow(names)
+    writer.writerows([record.get(name, "seen") for name in names] for record in records)
+    path.write_bytes(bom + out.getvalue().encode())
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+def test_another_order_quotes_delimiters_and_columns_are_read_and_kept(tmp_path, delimiter, bom):
+    path = tmp_path / "r.csv"
+    results.append(path, row(message="one, two; three"))
+    (before,) = results.read(path)
+    names = ["note", *reversed(results.COLUMNS)]
+    rewritten(path, names, delimiter, bom)
+    assert results.read(path) == [before | {"note": "seen"}]
+    saved = path.read_bytes()
+    results.append(path, row(key="k2", lam=0.5))
+    results.append(path, row(key="k3"))
+    assert path.read_bytes().startswith(saved) and path.read_bytes().startswith(bom)
+    _, second, third = results.read(path)
+    assert (second["lam"], second["note"], second["score"], third["key"]) == (0.5, None, 0.0375, "k3")
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        assert {len(record) for record in csv.reader(file, delimiter=delimiter)} == {len(names)}
+
+
+def test_columns_that_a_file_lacks_are_empty_and_what_is_appended_for_them_is_not_lost(tmp_path):
+    path = tmp_path / "r.csv"
+    results.append(path, row(lam=2.0))
+    rewritten(path, ["key", "status", "dataset", "method", "params", "score"])
+    (first,) = results.read(path)
+    assert first["lam"] is None and set(results.COLUMNS) <= set(first) and first["params"] == {"gamma": 0.5}
+    results.append(path, row(key="k2", lam=3.0, converged=False))
+    second = results.read(path)[1]
+    assert (second["lam"], second["converged"], second["params"], second["score"]) == (3.0, False, {"gamma": 0.5}, 0.0375)
+
+
+def test_numbers_as_a_spreadsheet_writes_them(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text("key;status;dataset;method;score;n_train;converged;lam\nk;ok;cpu;rf;0,0375;6,554E+03;TRUE;1e-2\n")
+    (read,) = results.read(path)
+    assert (read["score"], read["n_train"], read["converged"], read["lam"]) == (0.0375, 6554, True, 0.01)
+
+
+def test_a_cell_of_several_lines_is_one_cell_and_a_torn_line_swallows_nothing(tmp_path):
+    path = tmp_path / "r.csv"
+    head = "key,status,dataset,method,message,note\n"
+    path.write_text(head + 'a,ok,cpu,rf,,"first\nsecond ""line"""\nb,ok,cpu,rf,"torn\nc,ok,cpu,rf,,\nd,ok,cpu,rf,"x",\n')
+    rows = results.read(path)
+    assert [(item["key"], item["note"]) for item in rows] == [("a", 'first\nsecond "line"'), ("c", None), ("d", None)]
+
+
+def test_a_full_disk_takes_back_what_it_took(tmp_path, monkeypatch):
+    path = tmp_path / "r.csv"
+    results.append(path, row())
+    before, write = path.read_bytes(), os.write
+
+    def full(fd, data):
+        if len(data) < 60:
+            raise OSError(28, "No space left on device")
+        return write(fd, data[: len(data) // 2])
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(DataError, match="can't be written as a results file: No space left"):
+        results.append(path, row(key="k2"))
+    assert path.read_bytes() == before
+
+
+_TEXTS = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", "\tx", "'=1", "''", "'", "-", "＝1", "'plain'", "a=1"]
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+def test_no_cell_of_text_is_run_by_a_spreadsheet(tmp_path, text):
+    path = tmp_path / "r.csv"
+    results.append(path, row(dataset=text, message=text, score=-0.5, params={"=a": "=b"}))
+    with path.open(newline="") as file:
+        (record,) = csv.DictReader(file)
+    assert record["dataset"][0] not in "=+-@\t\r＝" and record["score"] == "-0.5"
+    (read,) = results.read(path)
+    assert (read["dataset"], read["message"], read["score"], read["params"]) == (text, text, -0.5, {"=a": "=b"})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="'=+-@\tax", max_size=5))
+def test_text_made_safe_reads_back(text):
+    assert sheet.plain(sheet.safe(text)) == text and sheet.safe(text)[:1] not in set("=+-@\t")
+
+
+def test_mutated_files_are_read_or_refused():
+    assert 50 < fuzz(300, seed=0) < 250
+
+
+# ------------------------------------------------------------------------------------------- files and locks
 
 
 def test_missing_and_unwritable_files_are_one_sentence(tmp_path):
@@ -230,3 +313,25 @@ def test_params_are_json_in_the_file(tmp_path):
     with path.open(newline="") as file:
         (record,) = csv.DictReader(file)
     assert json.loads(record["params"]) == {"a": [1.5, "x"], "b": 1}
+
+
+@pytest.mark.parametrize("make", [os.symlink, os.link])
+def test_a_lock_is_never_taken_through_a_link(tmp_path, make):
+    path, precious = tmp_path / "r.csv", tmp_path / "precious"
+    precious.write_text("all I have\n")
+    make(precious, f"{path}.lock")
+    with pytest.raises(DataError, match="r.csv.lock can't be written as the lock of .*r.csv"), results.exclusive(path):
+        pass
+    assert precious.read_text() == "all I have\n" and not path.exists()
+
+
+def test_a_file_that_is_no_lock_is_left_as_it_is(tmp_path):
+    path = tmp_path / "r.csv"
+    lock = Path(f"{path}.lock")
+    lock.write_text("notes on locks\n")
+    with pytest.raises(DataError, match="is no lock of rfx; remove it"), results.exclusive(path):
+        pass
+    assert lock.read_text() == "notes on locks\n"
+    lock.write_text("4711\n")
+    with results.exclusive(path):
+        assert lock.read_text() == f"{os.getpid()}\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
-from rfx.experiments import child, results, runner
+from rfx.experiments import child, keys, results, runner
 from rfx.experiments.plan import Plan
 
 # A child that does what its data set is called; it obeys the protocol of rfx.experiments.child.
@@ -90,7 +90,7 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
     summary = runner.run(a_plan("a", "b", "c"), path, command=stub, report=said.append)
     assert (summary.ran, summary.total, summary.exit_code) == (3, 3, 0)
     rows = results.read(path)
-    assert [row["key"] for row in rows] == [results.key(spec(name)) for name in "abc"]
+    assert [row["key"] for row in rows] == [keys.key(spec(name)) for name in "abc"]
     first = rows[0]
     assert (first["score"], first["status"], first["kernel"], first["lam"]) == (0.5, "ok", "gaussian", 1.0)
     assert first["params"] == {"gamma": 0.5, "label": "paper", "extra": 1}
@@ -171,7 +171,7 @@ def test_what_is_run_again(tmp_path, stub):
 
 def test_a_row_without_status_is_made_again():
     work = a_plan("a")
-    assert runner.missing(work, [{"key": results.key(work.runs[0]), "status": None, "params": {}}]) == work.runs
+    assert runner.missing(work, [{"key": keys.key(work.runs[0]), "status": None, "params": {}}]) == work.runs
 
 
 def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from rfx import env, methods
 from rfx.errors import UsageError
-from rfx.experiments import catalogue, results
+from rfx.experiments import catalogue, keys
 
 FIELDS = (
     "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads",
@@ -166,7 +166,7 @@ class _Reader:
                 self.fail("there is no [quick], so it has no small form")
             runs = small
         runs = [run for run in runs if not run.get("fixed_threads") or run.get("threads", 1) <= env.threads()]
-        unique = {results.key(run): run for run in reversed(runs)}
+        unique = {keys.key(run): run for run in reversed(runs)}
         runs = list(reversed(unique.values()))
         self.check_runs(runs)
         name += "-quick" if quick else ""

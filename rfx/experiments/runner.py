@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rfx import env, interrupts
-from rfx.experiments import results
+from rfx.experiments import keys, results
 from rfx.experiments.child import NO_DATA
 from rfx.experiments.plan import Plan, describe
 
@@ -61,12 +61,13 @@ def missing(plan: Plan, rows: list[dict], retry_failed: bool = False) -> list[di
     A row that is ok is never made again. One that was interrupted, has no status, or for which the data could not be had,
     always is; any other failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
     """
-    settled = set()
-    for row in rows:
+    found = keys.rows_of(plan.runs, rows)
+
+    def settled(row):
         again = row["status"] in (None, "interrupted") or row["params"].get("error") == NO_DATA or retry_failed
-        if row["status"] == "ok" or not again:
-            settled.add(row["key"])
-    return [run for run in plan.runs if results.key(run) not in settled]
+        return row["status"] == "ok" or not again
+
+    return [run for run in plan.runs if keys.key(run) not in found or not settled(found[keys.key(run)])]
 
 
 def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=CHILD) -> Summary:
@@ -81,8 +82,7 @@ def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambd
         todo = missing(plan, rows, retry_failed)
         report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
         _Pool(path, jobs, timeout, report, command).work(todo)
-        keys = {results.key(run) for run in plan.runs}
-        rows = [row for row in results.read(path) if row["key"] in keys] if Path(path).exists() else []
+        rows = list(keys.rows_of(plan.runs, results.read(path)).values()) if Path(path).exists() else []
         return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
 
 
@@ -202,7 +202,7 @@ class _Child:
         known = {name: value for name, value in answer.items() if name in results.COLUMNS}
         more = {name: value for name, value in answer.items() if name not in results.COLUMNS}
         known["params"] = _params(self.spec) | (answer.get("params") or {}) | more
-        return _from_spec(self.spec) | known | {"key": results.key(self.spec)}
+        return _from_spec(self.spec) | known | {"key": keys.key(self.spec)}
 
     def crash(self) -> str:
         code = self.process.returncode
@@ -237,7 +237,7 @@ def _descendants(pid) -> list[int]:
 
 def failure(spec: dict, status: str, message: str, peak_mb: float | None = None) -> dict:
     """The row of a run that gave no result."""
-    row = _from_spec(spec) | {"key": results.key(spec), "status": status, "message": message[:2000]}
+    row = _from_spec(spec) | {"key": keys.key(spec), "status": status, "message": message[:2000]}
     return row | {"params": _params(spec), "peak_rss_mb": peak_mb} | env.describe()
 
 

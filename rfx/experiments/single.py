@@ -8,7 +8,7 @@ import numpy as np
 
 from rfx import data, env, methods
 from rfx.errors import DataError
-from rfx.experiments import results
+from rfx.experiments import keys, results
 from rfx.options import Path as LamPath
 
 # what info holds that has a column of its own; the rest of info goes into params
@@ -32,7 +32,7 @@ def train(spec: dict):
         "dtype": str(method.params.get("dtype", "float64")),
         "peak_rss_mb": env.peak_rss_mb(),
         "label": spec.get("label"),
-        "key": results.key(spec),
+        "key": keys.key(spec),
         "n_classes": 0 if method.classes is None else len(method.classes),
     }
     if method.params.get("solver") == "prcd":
@@ -74,7 +74,7 @@ def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
     points = method.path_points()
     for point, name in zip(points, LamPath.names([point.lam for point in points])):
         options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
-        point.info["key"] = results.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
+        point.info["key"] = keys.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
         path = None if model is None else model.with_name(f"{model.stem}-lam{name}{model.suffix}")
         rows.append(finish(point, split, path))
     return rows

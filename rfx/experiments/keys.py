@@ -1,0 +1,115 @@
+"""The key of a run: a hash of everything that determines it, of the options as resolved; and which rows count for which run."""
+
+import hashlib
+import json
+import os
+from functools import lru_cache
+from pathlib import Path
+
+from rfx import methods
+from rfx.errors import UsageError
+
+SCHEMA = 1
+# What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take.
+_NOT_IN_KEY = frozenset(("threads", "model", "timeout"))
+# What a run has where nothing is said of it.
+_FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
+# Options with a column of their own, which holds what came of them
+_OUTCOMES = frozenset(("lam", "n_features"))
+
+
+def key(spec: dict) -> str:
+    """Hash of everything that determines the run that `spec` describes: the schema's number, then 16 hexadecimal digits.
+
+    The method's defaults count as if they had been given, so that a default that changes makes another run. `threads` (unless they
+    are fixed_threads), `timeout` and output paths don't count; a missing entry equals None, 1 equals 1.0. A data set given as a
+    file counts by its content and its own name, wherever it lies, so that an edited file is another run.
+    """
+    known = _FIELDS | {name: value for name, value in spec.items() if value is not None}
+    if "options" in known:
+        known["options"] = resolved(spec)
+    for name in ("dataset", "test"):
+        if _digest(known.get(name)):
+            known[name] = os.path.basename(known[name])
+    return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, spec)}"
+
+
+def resolved(spec: dict) -> dict:
+    """The options of a run with the defaults of its method where nothing, or None, is given."""
+    given = {name: value for name, value in spec["options"].items() if value is not None}
+    return _defaults(spec.get("method")) | given
+
+
+@lru_cache
+def _defaults(method) -> dict:
+    try:
+        return {name: value for name, value in methods.get(method).defaults().items() if value is not None and name != "seed"}
+    except UsageError:
+        return {}
+
+
+def old_key(spec: dict) -> str:
+    """The key that rfx 0.1 gave: of the options as they were given."""
+    return _hash(spec, spec)
+
+
+def _hash(known, spec) -> str:
+    left_out = _NOT_IN_KEY - {"threads"} if spec.get("fixed_threads") else _NOT_IN_KEY
+    known = canonical({name: value for name, value in known.items() if name not in left_out})
+    if "options" in known:
+        known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
+    known["files"] = {name: digest for name in ("dataset", "test") if (digest := _digest(spec.get(name)))}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def canonical(value):
+    """`value` without what makes no difference: numpy's types, None entries, 1.0 where 1 is meant, paths as text."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, dict):
+        return {str(name): canonical(item) for name, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [canonical(item) for item in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return str(value) if isinstance(value, Path) else value
+
+
+def _digest(name) -> str | None:
+    if not name or not os.path.isfile(name):
+        return None
+    stat = os.stat(name)
+    return _content_digest(os.path.abspath(name), stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache
+def _content_digest(path, size, mtime_ns):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def rows_of(runs: list[dict], rows: list[dict]) -> dict[str, dict]:
+    """The newest row of each of `runs` that has one, by the run's key: rows of this schema, else those of rfx 0.1."""
+    newest = {row["key"]: row for row in rows}
+    found = {}
+    for run in runs:
+        name = key(run)
+        old = newest.get(old_key(run))
+        if name in newest:
+            found[name] = newest[name]
+        elif old is not None and _same_defaults(run, old):
+            found[name] = old
+    return found
+
+
+def _same_defaults(run, row) -> bool:
+    """Was `row`, whose key does not count defaults, made with those of today?"""
+    if row["status"] != "ok":
+        return True
+    for name, value in resolved(run).items():
+        if run["options"].get(name) is not None or name in _OUTCOMES | _NOT_IN_KEY:
+            continue
+        used = row.get(name) if name in row else row["params"].get(name)
+        if used is not None and canonical(used) != canonical(value):
+            return False
+    return True

@@ -1,0 +1,331 @@
+"""A CSV file that processes append rows to and people edit: read by column name, appended to in the file's own column order.
+
+A row is one line, forced to the disk before `append` returns, under a lock of the file; nothing that is there is ever rewritten.
+What spreadsheets and editors do to such a file does no harm: a byte order mark, semicolons or tabs for commas, quoted cells,
+another order, columns taken out or added. A line that a killed writer left torn is passed over, and ended by the next writer.
+"""
+
+import csv
+import errno
+import fcntl
+import io
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rfx import files
+from rfx.errors import DataError
+
+_DELIMITERS = ",;\t"
+_BOM = b"\xef\xbb\xbf"
+_FIRST_LINE = 65536  # bytes in which the header must end
+_LINES_OF_A_CELL = 100  # that a cell which somebody broke into lines may have
+# A spreadsheet runs a cell that starts with one of these; in front of ' the mark itself is kept apart from ours.
+_RUN = frozenset("=+-@\t\r＝＋－＠")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a kind of file holds.
+
+    what: its name in messages. columns: of a new file, in this order. needed: without these it is some other file. value: of
+    (column, text), for columns that are no text; raises ValueError where the text has the wrong form. text: the columns that are
+    plain text. rest: the column, JSON, that takes what the file has no column for.
+    """
+
+    what: str
+    columns: tuple[str, ...]
+    needed: frozenset[str]
+    text: frozenset[str]
+    value: Callable[[str, str], object]
+    rest: str = ""
+
+
+@dataclass(frozen=True)
+class _Header:
+    names: list[str]
+    delimiter: str = ","
+
+
+def safe(text: str) -> str:
+    """`text` as a cell that no spreadsheet runs; `plain` gives it back."""
+    return f"'{text}" if text[:1] in _RUN or (text[:1] == "'" and text[1:2] in _RUN | {"'"}) else text
+
+
+def plain(cell: str) -> str:
+    """The text that `safe` was given."""
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in _RUN | {"'"} else cell
+
+
+def cell(value) -> str:
+    """One cell. Line ends become spaces, so that a row is always one line; numbers read back as they were."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, (dict, list, tuple)):
+        value = json.dumps(value, sort_keys=True, default=_unusual)
+    return safe(" ".join(str(value).replace("\0", " ").splitlines()))
+
+
+def _unusual(value):
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+# ------------------------------------------------------------------------------------------------- writing
+
+
+def check(path, form: Form) -> None:
+    """Raise DataError when `append` could not add a row to the file `path`; nothing is made or changed."""
+    place = Path(path)
+    with _errors(path, form):
+        if not str(path):
+            raise OSError(errno.ENOENT, "a file name is needed")
+        if place.exists():
+            with open(place, "rb+") as file:
+                if not _unfinished(file.fileno(), form):
+                    _header_of(os.pread(file.fileno(), _FIRST_LINE, 0), path, form)
+            return
+        folder = next(folder for folder in place.absolute().parents if folder.exists())
+        code = errno.EACCES if folder.is_dir() else errno.ENOTDIR
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise OSError(code, os.strerror(code))
+
+
+def append(path, rows: list[dict], form: Form) -> None:
+    """Append `rows` to the file `path` in one write and force them to the disk; the first writes the header too.
+
+    What the file has no column for goes into its column `form.rest`. Raises DataError when the file can't be written or is some
+    other file, ValueError for a name that is no column of the form.
+    """
+    unknown = {name for row in rows for name in row} - set(form.columns)
+    if unknown:
+        raise ValueError(f"no such column: {', '.join(sorted(unknown))}")
+    path = Path(path)
+    with _errors(path, form):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            # Held for one write only; a runner's own lock, for a whole plan, is another file.
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            new = _unfinished(fd, form)
+            if new:
+                # Empty, or killed within the header: no row can be lost.
+                os.ftruncate(fd, 0)
+                header, start = _Header(list(form.columns)), _line(form.columns, ",")
+            else:
+                header = _header_of(os.pread(fd, _FIRST_LINE, 0), path, form)
+                start = _end_of_last_line(fd, header, path, form)
+            _write_all(fd, start + b"".join(_line(_cells(row, header, form), header.delimiter) for row in rows))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        if new:
+            _sync_folder(path.parent)
+
+
+@contextmanager
+def _errors(path, form):
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{files.shown(path)} can't be written as a {form.what}: {error.strerror or error}") from error
+
+
+def _cells(row, header, form):
+    homeless = {name: value for name, value in row.items() if name not in header.names and value is not None}
+    if homeless and form.rest in header.names:
+        row = row | {form.rest: (row.get(form.rest) or {}) | {"columns": homeless}}
+    first = set()
+    for name in header.names:
+        yield "" if name in first else cell(row.get(name))
+        first.add(name)
+
+
+def _line(cells, delimiter) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n", delimiter=delimiter).writerow(cells)
+    return out.getvalue().encode(errors="replace")
+
+
+def _unfinished(fd, form) -> bool:
+    """Is the file empty, or was its writer killed within the header?"""
+    header = _line(form.columns, ",")
+    first = os.pread(fd, len(header) + 1, 0)
+    return len(first) < len(header) and header.startswith(first)
+
+
+def _end_of_last_line(fd, header, path, form) -> bytes:
+    """What ends the last line where an editor dropped its end or a killed writer left it torn; else nothing."""
+    size = os.fstat(fd).st_size
+    if os.pread(fd, 1, size - 1) == b"\n":
+        return b""
+    lines = _lines(os.pread(fd, size, 0))
+    torn = not any(end == len(lines) for _, end, _ in _records(lines, header, path, form))
+    # Closing an open quote keeps the torn line from swallowing the next one in other CSV readers.
+    return b'"\n' if torn and lines[-1].count('"') % 2 else b"\n"
+
+
+def _write_all(fd, data: bytes) -> None:
+    """All of it or nothing: what a full disk took is taken back."""
+    size = os.fstat(fd).st_size
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        os.ftruncate(fd, size)
+        raise
+
+
+def _sync_folder(folder) -> None:
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+def read(path, form: Form) -> list[tuple[int, dict]]:
+    """(line number, row) of every whole row of the file `path`.
+
+    A row has all columns of the form, None where the file has none or the cell is empty, and the file's other columns as text.
+    Raises DataError when the file can't be read, is some other file, or a cell has the wrong form; FileNotFoundError.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            content = file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise DataError(f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}") from error
+    line = _line(form.columns, ",")
+    if len(content) < len(line) and line.startswith(content):
+        return []
+    header = _header_of(content[:_FIRST_LINE], path, form)
+    return [(number, _row(header, fields, path, number, form)) for number, _, fields in _records(_lines(content), header, path, form)]
+
+
+def _lines(content: bytes) -> list[str]:
+    return content.replace(b"\r\n", b"\n").decode(errors="replace").split("\n")
+
+
+def _header_of(content: bytes, path, form) -> _Header:
+    """The header of a file that begins with `content`; DataError when it is some other file."""
+    line = content.removeprefix(_BOM).split(b"\n")[0].rstrip(b"\r").decode(errors="replace")
+    for delimiter in _DELIMITERS:
+        try:
+            names = [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])]
+        except csv.Error:
+            continue
+        if form.needed <= set(names):
+            return _Header(names, delimiter)
+    found = line[:60] + ("…" if len(line) > 60 else "")
+    raise DataError(
+        f"{path} is not a {form.what} of rfx: its first line starts with {found!r} and does not name the columns"
+        f" {', '.join(name for name in form.columns if name in form.needed)}; give another file"
+    )
+
+
+def _records(lines, header, path, form) -> Iterator[tuple[int, int, list[str]]]:
+    """(first line's number, last line's, cells) of every whole row; a cell may have been broken into lines by an editor."""
+    wanted, at = len(header.names), 1
+    while at < len(lines):
+        number, text, fields = at + 1, lines[at], None
+        at += 1
+        if text.count('"') % 2:
+            # Either a cell of several lines, or a line that a killed writer left torn: then no row comes of it.
+            for end in range(at, min(len(lines), at + _LINES_OF_A_CELL)):
+                if lines[end].count('"') % 2:
+                    fields = _split("\n".join(lines[number - 1 : end + 1]), header, path, number, form)
+                    at = end + 1 if len(fields) == wanted else at
+                    break
+        if fields is None or len(fields) != wanted:
+            fields = _split(text, header, path, number, form)
+        if len(fields) > wanted and any(fields[wanted:]):
+            raise DataError(f"{path}, line {number}: {len(fields)} fields where {wanted} are expected")
+        if len(fields) >= wanted:
+            yield number, at, fields
+
+
+def _split(text, header, path, number, form) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=header.delimiter), [])
+    except csv.Error as error:
+        raise DataError(f"{path}, line {number}: this is no line of a {form.what}: {error}") from None
+
+
+def _row(header, fields, path, number, form) -> dict:
+    row = dict.fromkeys(form.columns)
+    for name, text in reversed(list(zip(header.names, fields))):
+        if text == "" and name != form.rest:
+            row[name] = None
+        elif name in form.text or name not in form.columns:
+            row[name] = plain(text)
+        else:
+            decimal = text.replace(",", ".") if header.delimiter == ";" and text.count(",") == 1 and "." not in text else text
+            row[name] = _value(form, name, text if name == form.rest else decimal, path, number)
+    if form.rest:
+        rest = row[form.rest] = row[form.rest] or {}
+        homeless = rest.pop("columns", {})
+        if isinstance(homeless, dict):
+            row |= {name: value for name, value in homeless.items() if name in form.columns and name not in header.names}
+    return row
+
+
+def _value(form, name, text, path, number):
+    try:
+        return form.value(name, text)
+    except (ValueError, OverflowError, RecursionError):
+        raise DataError(f"{path}, line {number}: the column {name} holds {text[:40]!r}, which it can't") from None
+
+
+# ------------------------------------------------------------------------------------------------- locking
+
+
+@contextmanager
+def lock(path):
+    """Hold the lock file `path`, with this process's number in it; the kernel frees it when its holder dies, however it dies.
+
+    Nothing is written before it is held, and never through a link or into a file that is no lock. Raises BlockingIOError, with
+    the holder's number as its text, when another process has it, OSError when it can't be made.
+    """
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise OSError(errno.EINVAL, "it is a link or no regular file")
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(_holder(fd)) from None
+        _holder(fd)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        # The file stays: removing it would let two runs hold locks of two files of one name.
+        yield
+    finally:
+        os.close(fd)
+
+
+def _holder(fd) -> str:
+    """The process number in a lock file, perhaps empty; OSError when it holds anything else."""
+    text = os.pread(fd, 20, 0).strip()
+    if text and not text.isdigit():
+        raise OSError(errno.EEXIST, "it is there already and is no lock of rfx")
+    return text.decode()

@@ -1,0 +1,79 @@
+"""Keys of runs: what makes another run, defaults that count, and rows of the first version that still do."""
+
+import os
+import re
+
+import pytest
+
+from rfx import methods
+from rfx.experiments import keys
+
+SPEC = {"dataset": "cpu", "split": "yen2014", "method": "rf", "options": {"kernel": "gaussian", "lam": 1}, "seed": 0}
+
+
+def test_key_counts_what_decides_the_run_and_nothing_else():
+    same = [
+        SPEC | {"threads": 4, "timeout": 5, "model": "m.npz"},
+        SPEC | {"test": None, "zero_based": False, "train_score": False},
+        SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
+        SPEC | {"options": {}}, SPEC | {"options": {"n_features": methods.get("rf")().params["n_features"]}},
+        {name: value for name, value in SPEC.items() if name != "seed"},
+        dict(reversed(SPEC.items())),
+    ]  # fmt: skip
+    assert {keys.key(spec) for spec in same} == {keys.key(SPEC)}
+    others = [
+        SPEC | {"seed": 1}, SPEC | {"split": None}, SPEC | {"label": "tuned"}, SPEC | {"method": "sparse-rf"}, SPEC | {"train_score": True},
+        SPEC | {"options": {"kernel": "gaussian", "lam": 2}}, SPEC | {"options": {"kernel": "gaussian", "lam": 1, "tol": 1}},
+        SPEC | {"fixed_threads": True, "threads": 1}, SPEC | {"fixed_threads": True, "threads": 2},
+    ]  # fmt: skip
+    assert len({keys.key(spec) for spec in [SPEC, *others]}) == len(others) + 1
+    assert re.fullmatch(r"v1-[0-9a-f]{16}", keys.key(SPEC))
+    assert keys.key(SPEC | {"method": "no-such-method"}) != keys.key(SPEC)
+
+
+def test_key_of_a_file_follows_its_content_not_its_folder(tmp_path, monkeypatch):
+    data = tmp_path / "a.libsvm"
+    data.write_text("1 1:1\n")
+    before = keys.key(SPEC | {"dataset": str(data)})
+    os.utime(data, (1, 1))
+    monkeypatch.chdir(tmp_path)
+    assert keys.key(SPEC | {"dataset": str(data)}) == keys.key(SPEC | {"dataset": "a.libsvm"}) == before
+    data.write_text("1 1:2\n")
+    assert keys.key(SPEC | {"dataset": str(data)}) != before
+    assert keys.key(SPEC | {"dataset": "cpu", "test": str(data)}) != keys.key(SPEC)
+
+
+def test_the_keys_of_the_first_version():
+    """Written down from it: they hash the options as they were given."""
+    assert keys.old_key(SPEC) == "ca981373f47e82e0"
+    assert keys.old_key(SPEC | {"options": {}, "seed": 3, "label": "x"}) == "a72ea7ace0676c8f"
+
+
+def old_row(spec, **more):
+    params = {"scaling": "minmax01", "gamma": "paper"} | more.pop("params", {})
+    row = {"key": keys.old_key(spec), "status": "ok", "kernel": "gaussian", "solver": "rfx", "lam": 1.0, "n_features": 1000}
+    return row | {"params": params} | more
+
+
+def test_rows_of_the_first_version_count_as_long_as_their_defaults_are_those_of_today():
+    spec = SPEC | {"options": {"n_features": 50}}
+    row = old_row(spec)
+    assert keys.rows_of([spec], [row]) == {keys.key(spec): row}
+    assert not keys.rows_of([spec], [old_row(spec, params={"gamma": "median"})]), "made when the default of gamma was another"
+    assert not keys.rows_of([spec], [old_row(spec, kernel="laplacian")])
+    given = spec | {"options": {"n_features": 50, "kernel": "laplacian"}}
+    assert keys.rows_of([given], [old_row(given, kernel="laplacian")]), "given is given"
+    failed = old_row(spec, status="failed", params={}, kernel=None)
+    assert keys.rows_of([spec], [failed])
+    new = failed | {"key": keys.key(spec), "status": "ok"}
+    assert list(keys.rows_of([spec], [new, failed]).values()) == [new], "a row of this version goes before"
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_a_default_that_changes_makes_another_run(method, monkeypatch):
+    spec = {"dataset": "digits", "method": method, "options": {}, "seed": 0}
+    before = keys.key(spec)
+    changed = keys.resolved(spec) | {"scaling": "standard"}
+    assert before == keys.key(spec | {"options": keys.resolved(spec)})
+    monkeypatch.setattr(keys, "_defaults", lambda method: changed)
+    assert keys.key(spec) != before and keys.old_key(spec) == keys.old_key(dict(spec))

@@ -30,15 +30,7 @@ class FourierMap(FeatureMap):
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
         first, last = (start // 2, -(-stop // 2)) if variant == "pairs" else (start, stop)
-        gamma = params["gamma"]
-        if name == "laplacian":
-            w = gamma * cauchys(seed, FREQUENCY, first, last, n_inputs)
-        else:
-            w = normals(seed, FREQUENCY, first, last, n_inputs)
-            if name == "gaussian":
-                w *= math.sqrt(2 * gamma)
-            else:
-                w *= gamma / np.abs(normals(seed, SHARED, first, last, 1))
+        w = cls.frequencies(name, n_inputs, first, last, seed, params["gamma"])
         if variant == "pairs":
             # sin(t) is cos(t) a quarter turn later
             w = np.repeat(w, 2, axis=0)[start - 2 * first : stop - 2 * first]
@@ -46,6 +38,18 @@ class FourierMap(FeatureMap):
         else:
             phases = uniforms(seed, PHASE, first, last, 1)[:, 0]
         return {"frequencies": w.T / (2 * np.pi), "phases": phases}
+
+    @classmethod
+    def frequencies(cls, name, n_inputs, first, last, seed, gamma) -> np.ndarray:
+        """(last - first, n_inputs) draws of w, the frequencies number first .. last-1."""
+        if name == "laplacian":
+            return gamma * cauchys(seed, FREQUENCY, first, last, n_inputs)
+        w = normals(seed, FREQUENCY, first, last, n_inputs)
+        if name == "gaussian":
+            w *= math.sqrt(2 * gamma)
+        else:
+            w *= gamma / np.abs(normals(seed, SHARED, first, last, 1))
+        return w
 
     def transform(self, X, out=None):
         out = self._check(X, out)

@@ -1,0 +1,55 @@
+"""Random features of dot-product kernels: products of random signs with the row (Kar and Karnick 2012).
+
+k(x, y) = sum_m a_m (x.y)^m with a_m >= 0: a feature draws m with probability a_m / f(1), f(1) = sum a_m, and is
+sqrt(f(1)) prod_{l <= m} s_l.x with vectors s_l of random signs, so that the mean of phi(x) phi(y) is the kernel. For rows
+much longer than 1 its variance is large.
+"""
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.errors import UsageError
+from rfx.features.base import FeatureMap
+from rfx.features.random import uniforms
+
+ORDER, SIGN = 0, 1
+# The exponential's series ends here: its terms beyond it sum up to less than 1e-9 of f(1) for gamma up to 2.
+LAST = 16
+
+
+class DotProductMap(FeatureMap):
+    """polynomial-2, polynomial-3: (1 + gamma x.y)^p; exponential: exp(gamma x.y), gamma up to 2."""
+
+    kernels = ("polynomial-2", "polynomial-3", "exponential")
+    parts = ("scales", "orders", "signs")
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        terms = coefficients(name, params["gamma"])
+        most = len(terms) - 1
+        shares = np.cumsum(terms) / terms.sum()
+        orders = np.minimum(np.searchsorted(shares, uniforms(seed, ORDER, start, stop, 1)[:, 0], side="right"), most)
+        signs = np.where(uniforms(seed, SIGN, start, stop, most * n_inputs) < 0.5, -1, 1).astype(np.int8)
+        signs = signs.reshape(stop - start, most, n_inputs).transpose(1, 2, 0)
+        return {"scales": np.full(stop - start, math.sqrt(terms.sum())), "orders": orders.astype(np.int64), "signs": signs}
+
+    def transform(self, X, out=None):
+        out = self._check(X, out)
+        rows = X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
+        out[:] = self.arrays["scales"]
+        for order in range(int(self.arrays["orders"].max(initial=0))):
+            chosen = np.flatnonzero(self.arrays["orders"] > order)
+            out[:, chosen] *= rows @ np.ascontiguousarray(self.arrays["signs"][order][:, chosen], dtype=self.dtype)
+        return out
+
+
+def coefficients(name: str, gamma: float) -> np.ndarray:
+    """a_0, a_1, … of the kernel of that name; UsageError for an exponential too steep for its series to end."""
+    if name == "exponential":
+        if gamma > 2:
+            raise UsageError(f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need 2 or less: scale the inputs")
+        return np.array([gamma**m / math.factorial(m) for m in range(LAST + 1)])
+    power = int(name[-1])
+    return np.array([math.comb(power, m) * gamma**m for m in range(power + 1)])

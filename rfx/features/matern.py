@@ -1,0 +1,24 @@
+"""Fourier features of the Matern kernels of smoothness 3/2 and 5/2, which Dai et al. (2014, section 2) name.
+
+Their spectral density is a multivariate t distribution with 2 nu degrees of freedom (Rasmussen and Williams 2006, equation
+4.15): w = gamma sqrt(2 nu / u) N(0, I) with u from chi-squared with 2 nu degrees. Smoothness 1/2 is laplacian-l2.
+"""
+
+import numpy as np
+
+from rfx.features.fourier import FREQUENCY, SHARED, FourierMap
+from rfx.features.random import normals
+
+DEGREES = {"matern-3/2": 3, "matern-5/2": 5}
+
+
+class MaternMap(FourierMap):
+    """matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x - y||_2; matern-5/2: (1 + s + s^2/3) exp(-s), s = sqrt5 gamma ||x - y||_2."""
+
+    kernels = tuple(DEGREES)
+
+    @classmethod
+    def frequencies(cls, name, n_inputs, first, last, seed, gamma):
+        degrees = DEGREES[name]
+        u = (normals(seed, SHARED, first, last, degrees) ** 2).sum(axis=1, keepdims=True)
+        return gamma * np.sqrt(degrees / u) * normals(seed, FREQUENCY, first, last, n_inputs)

@@ -20,6 +20,11 @@ PARAMS = {
     "laplacian-l2": {"gamma": 0.9},
     "perceptron": {"radius": RADIUS},
     "stump": {"lo": LO, "hi": HI},
+    "matern-3/2": {"gamma": 0.8},
+    "matern-5/2": {"gamma": 0.8},
+    "polynomial-2": {"gamma": 0.3},
+    "polynomial-3": {"gamma": 0.2},
+    "exponential": {"gamma": 0.3},
 }
 # what is exact, or takes letters, or has kernels of its own, is tested in test_coordinates and test_arccosine
 NAMES = [name for name in MAPS if name in PARAMS]
@@ -35,7 +40,14 @@ def exact(name):
         return 1 - 2 * np.abs(clipped[:, None, :] - clipped[None, :, :]).sum(-1) / (HI - LO).sum()
     if name == "perceptron":
         return RADIUS * math.sqrt(math.pi) * math.gamma(3.5) / math.gamma(3.0) - l2
-    gamma = PARAMS[name]["gamma"]
+    gamma, dot = PARAMS[name]["gamma"], X @ X.T
+    if name in ("polynomial-2", "polynomial-3"):
+        return (1 + gamma * dot) ** int(name[-1])
+    if name.startswith("matern"):
+        s = math.sqrt(int(name[7])) * gamma * l2
+        return (1 + s + (s**2 / 3 if name == "matern-5/2" else 0)) * np.exp(-s)
+    if name == "exponential":
+        return np.exp(gamma * dot)
     return {"gaussian": np.exp(-gamma * l2**2), "laplacian": np.exp(-gamma * l1), "laplacian-l2": np.exp(-gamma * l2)}[name]
 
 

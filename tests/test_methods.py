@@ -300,7 +300,7 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
         (
             "rf",
             {"kernel": "perceptron", "features": "pairs"},
-            "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, not perc",
+            "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, matern-3/2, matern-5/2, not perc",
         ),
         ("sparse-rf", {"features": "pairs", "n_features": 51}, "--n-features is 51, which leaves a cosine without its sine"),
         ("sparse-rf", {"lam": 3.0, "lam_path": "10:1:3"}, "--lam is 3.0, which --lam-path leaves without effect"),

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
+from rfx.model import Array
 
 ORDER, SIGN = 0, 1
 # The exponential's series ends here: its terms beyond it sum up to less than 1e-9 of f(1) for gamma up to 2.
@@ -23,7 +24,7 @@ class DotProductMap(FeatureMap):
     """polynomial-2, polynomial-3: (1 + gamma x.y)^p; exponential: exp(gamma x.y), gamma up to 2."""
 
     kernels = ("polynomial-2", "polynomial-3", "exponential")
-    parts = ("scales", "orders", "signs")
+    parts = {"scales": Array("f", "features"), "orders": Array("i", "features"), "signs": Array("i", "terms inputs features")}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

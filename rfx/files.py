@@ -1,15 +1,71 @@
-"""Output files: they appear whole or not at all; pipes and devices are written to, never replaced."""
+"""Output files: they appear whole or not at all, replace nothing that rfx did not make, and never what is being read.
+
+Pipes and devices are written to, never replaced. Locks and drafts never follow links that somebody else has laid.
+"""
 
 import contextlib
 import errno
+import fcntl
 import os
+import re
+import stat
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+
+from rfx.errors import UsageError
 
 
 def shown(path) -> str:
     """A path as messages show it: the empty one can't be seen without quotes."""
     return str(path) or '""'
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a command writes: `name` for messages ("a model file of rfx"), and `made(path)`, whether a file is one."""
+
+    name: str
+    made: Callable[[Path], bool]
+
+
+def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> None:
+    """Refuse an output that would destroy something; call it before anything is read.
+
+    output: (name, path) with the name that a person knows it by, such as `--model`; inputs: such pairs for all that is
+    read, and for the other outputs. `-` is standard input among the inputs, standard output as the output. kind: what may
+    be replaced; None says that the file is only added to, by code that checks it itself. Raises UsageError where the output
+    is the same file as an input, by whatever name or link, and, without `force`, where it is there already and neither
+    empty nor of the kind. Pipes and devices are let pass.
+    """
+    name, path = output
+    if _is_special(path):
+        return
+    for other, source in inputs:
+        if _same(path, source):
+            raise UsageError(f"{name} {shown(path)} is the same file as {other} {shown(source)}; write to another file")
+    if str(path) == "-" or kind is None or force or not os.path.isfile(path) or not os.path.getsize(path):
+        return
+    try:
+        ours = kind.made(Path(path))
+    except OSError as error:
+        raise UsageError(f"{name} {path} is there already and can't be read ({error.strerror or error}); write to another file") from None
+    if not ours:
+        raise UsageError(f"{name} {path} is there already and is not {kind.name}; write to another file, or replace it with --force")
+
+
+def _same(output, source) -> bool:
+    """Whether two names lead to one file; `-` is a standard stream. Files that are not there yet are compared by their place."""
+    try:
+        first, second = _status(output, 1), _status(source, 0)
+    except (OSError, ValueError):
+        return "-" not in (str(output), str(source)) and _target(output) == _target(source)
+    return os.path.samestat(first, second) and stat.S_ISREG(first.st_mode)
+
+
+def _status(path, stream):
+    return os.fstat(stream) if str(path) == "-" else os.stat(path)
 
 
 def check(path) -> None:
@@ -28,10 +84,11 @@ def check(path) -> None:
 
 
 @contextlib.contextmanager
-def whole(path):
+def whole(path, mode: int = 0o666):
     """A binary handle that becomes the file `path` when the block ends well, and leaves nothing when it does not.
 
     What is there already and no regular file is written to as it is; of a link, the file that it leads to is replaced.
+    What a killed process left of the same file is cleared first. `mode`: who may read and write it, less the umask.
     """
     check(path)
     if _is_special(path):
@@ -39,17 +96,66 @@ def whole(path):
             yield handle
         return
     path = _target(path)
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    _clear_drafts(path)
+    descriptor, draft = _draft(path)
     try:
         with os.fdopen(descriptor, "wb") as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, path)
+            os.fchmod(handle.fileno(), mode & ~_umask())
+            os.replace(draft, path)  # before the handle is closed, and with it the lock that keeps the draft
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
+
+
+def _draft(path):
+    """(descriptor, name) of a new file beside `path`, locked for as long as its writer lives."""
+    while True:
+        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            _flock(descriptor, fcntl.LOCK_EX)
+            if os.fstat(descriptor).st_nlink:
+                return descriptor, draft
+        except BaseException:
+            os.close(descriptor)
+            Path(draft).unlink(missing_ok=True)
+            raise
+        os.close(descriptor)  # cleared by somebody in the moment before it was locked
+
+
+def _clear_drafts(path) -> None:
+    """Remove the drafts of `path` whose writers were killed: nobody holds their locks any more."""
+    of_this = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
+    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
+        for draft in [entry.path for entry in entries if of_this.fullmatch(entry.name)]:
+            with contextlib.suppress(OSError):
+                descriptor = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(draft)
+                finally:
+                    os.close(descriptor)
+
+
+def _flock(descriptor, how) -> None:
+    # where the file system has no locks, a draft that a killed process leaves is cleared by nobody
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, how)
+
+
+def open_lock(path) -> int:
+    """A descriptor of the lock file `path` to call fcntl.flock on, made where it is missing; nothing in it is changed.
+
+    Whoever holds the lock may write to it, and truncate it. Raises OSError, also where `path` is a link or no regular
+    file: through a link, somebody else's choice of file would be locked and written to.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return descriptor
 
 
 def _is_special(path) -> bool:

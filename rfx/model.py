@@ -6,6 +6,7 @@ What arrays there are is declared where they come from: in the file of a method,
 import contextlib
 import io
 import json
+import lzma
 import os
 import stat
 import zipfile
@@ -18,6 +19,7 @@ from rfx import files
 from rfx.errors import DataError
 
 FORMAT = 1
+_HEAD = 4096  # bytes of a header's array within which its JSON begins
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,18 @@ def check(path) -> None:
     """Raise DataError when no model file can be written to `path`; nothing is made."""
     with _errors(path):
         files.check(path)
+
+
+def _made(path) -> bool:
+    """Is the file an archive with a header of rfx? Its arrays are not looked at."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("header.npy") as member:
+            return member.read(6) == b"\x93NUMPY" and b'{"format": ' in member.read(_HEAD)
+    except (KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
+        return False
+
+
+KIND = files.Kind("a model file of rfx", _made)
 
 
 @contextlib.contextmanager

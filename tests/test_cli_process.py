@@ -44,6 +44,23 @@ def test_a_full_disk_is_one_sentence(words, data):
     assert (done.returncode, done.stderr) == (1, "rfx: the output can't be written: No space left on device\n")
 
 
+def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path):
+    """A whole-numbered regression, such as cpu with its targets 1 to 100, must not be taken for classes without a word."""
+    rows = np.random.default_rng(0).normal(size=(600, 2))
+    svmlight.write(tmp_path / "classes", rows, np.sign(rows[:, 0]))
+    svmlight.write(tmp_path / "numbers", rows, np.floor(50 + 15 * rows[:, 0]))
+    train = [*RFX, "train", "--method", "rf", "--n-features", "10", "--lam", "1", "--data"]
+    done = subprocess.run([*train, str(tmp_path / "classes")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "task binary, guessed from the targets: -1 and 1 only; --task sets it\n")
+    done = subprocess.run([*train, str(tmp_path / "numbers")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "") and "with --task regression or --task multiclass" in done.stderr
+    for task, metric in (("regression", "rmse"), ("multiclass", "accuracy")):
+        done = subprocess.run(
+            [*train, str(tmp_path / "numbers"), "--test", str(tmp_path / "numbers"), "--task", task], capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, "") and metric in done.stdout
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_nothing_half_written(number, data):
     words = ["featurize", str(data), "-n", "20000", "-o", str(data.parent / "z.txt")]

@@ -67,13 +67,26 @@ def test_a_cut_that_can_not_be(n_train, n_test):
         splits.cut(100, n_train, n_test, 3)
 
 
+RINGS = np.repeat(np.arange(1, 30), [1] * 4 + [60] * 20 + [2] * 5)  # like the ages of abalones
+
+
 @pytest.mark.parametrize(
-    "y, task",
-    [([1, -1, 1], "binary"), ([0.5, 2.5], "binary"), ([1, 2, 3], "multiclass"), ([1, 2, 2.5], "regression"),
-     (range(100), "multiclass"), (range(101), "regression"), ([1], "multiclass")],
+    "y, task, seen",
+    [([1, -1, 1], "binary", "-1 and 1 only"), ([0.5, 2.5], "binary", "0.5 and 2.5 only"), ([1], "multiclass", "1 only"),
+     ([2.5, 2.5], "regression", "2.5 only"), ([1, 2, 3] * 5, "multiclass", "3 different whole numbers from 1 to 3, each in 5 rows"),
+     (np.repeat(range(26), [5, *[20] * 25]), "multiclass", "26 different whole numbers from 0 to 25, each in 5 rows"),
+     (np.repeat(range(26), [2, *[20] * 25]), "", ""),
+     ([1, 2, 2.5], "regression", "3 different numbers from 1 to 2.5"), (range(101), "regression", "101 different whole numbers"),
+     (range(100), "", ""), ([1, 2, 3], "", ""), (list(range(31)) * 90, "", ""), (RINGS, "", "")],
 )  # fmt: skip
-def test_guess_task(y, task):
-    assert guess_task(np.array(y, float)) == task
+def test_guess_task(y, task, seen, caplog):
+    y = np.array(y, float)
+    if not task:
+        with pytest.raises(UsageError, match="different whole numbers .* say which, with --task regression or --task multiclass"):
+            guess_task(y)
+        return
+    assert guess_task(y) == task
+    assert f"task {task}, guessed from the targets: {seen}" in caplog.text
 
 
 def test_the_official_files_are_the_default_split(tmp_path):
@@ -149,7 +162,7 @@ def test_fewer_rows_on_request(tmp_path):
 def test_a_file_is_not_split_unless_asked(tmp_path):
     path = put(tmp_path, "mine.libsvm", 10, 3)
     data = load(path)
-    assert (data.name, data.split, data.task) == ("mine.libsvm", "all", "binary")
+    assert (data.name, data.split, data.task) == ("mine.libsvm", "all", None)
     assert data.X_train.shape == (10, 3) and data.X_test is None and data.y_test is None and data.info is None
     assert load(str(path), split="80/20").X_test.shape == (2, 3)
     with pytest.raises(UsageError, match="has no split 'yen2014'; it has 80/20"):

@@ -84,6 +84,19 @@ def _set_threads(ctx, param, value):
         env.set_threads(value)
 
 
+def force_option(command):
+    return click.option("--force", is_flag=True, help="Replace an output file that is there already, whatever it is; never an input.")(
+        command
+    )
+
+
+def named(option: str, source: str | None) -> list[tuple[str, object]]:
+    """What is read for a data set's name or a file, given with an option, in the form that `files.guard` takes."""
+    from rfx.data import fetch
+
+    return [] if source is None else [(option, path) for path in fetch.paths(source)]
+
+
 def json_option(command):
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, with the names of the results columns.")(command)
 

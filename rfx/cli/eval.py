@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import finish, json_option, print_row, threads_option
+from rfx.cli.common import finish, json_option, named, print_row, threads_option
 
 
 @click.command("eval")
@@ -19,12 +19,13 @@ def command(model, dataset, split, results, zero_based, as_json):
     """Score a model file on a data set's test rows, or on all rows of a file."""
     import os
 
-    from rfx import methods
+    from rfx import files, methods
     from rfx.cli.rows import labelled_rows
     from rfx.experiments import results as results_file
     from rfx.experiments import single
 
     if results is not None:
+        files.guard(("--results", results), [("the model", model), *named("--data", dataset)])
         results_file.check(results)
     method = methods.load(model)
     X, y = labelled_rows(dataset, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0))

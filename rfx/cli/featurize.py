@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import threads_option
+from rfx.cli.common import force_option, named, threads_option
 from rfx.methods.options import GAMMA, SCALINGS
 
 
@@ -45,8 +45,9 @@ from rfx.methods.options import GAMMA, SCALINGS
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the features.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@force_option
 @threads_option
-def command(source, name, n_features, output, gamma, variant, scaling, unscaled, model, seed, zero_based, train):
+def command(source, name, n_features, output, force, gamma, variant, scaling, unscaled, model, seed, zero_based, train):
     """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set by its name, of its test rows.
 
     Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows; --train names others.
@@ -58,7 +59,7 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
     """
     import math
 
-    from rfx import features, kernels
+    from rfx import features, files, kernels
     from rfx.cli.rows import labelled_rows
     from rfx.data import load, registry, svmlight
     from rfx.data.scaling import Scaler
@@ -66,6 +67,8 @@ def command(source, name, n_features, output, gamma, variant, scaling, unscaled,
     from rfx.features.binning import sample_grids
     from rfx.methods import width
 
+    inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
+    files.guard(("-o", output), inputs, svmlight.KIND, force)
     if model is not None:
         from rfx import methods
 

@@ -2,14 +2,17 @@
 
 import click
 
+from rfx.cli.common import force_option
+
 
 @click.command("figure", short_help="Draw a paper's figure, ours beside theirs, from a results file.")
 @click.argument("name", required=False)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run wrote.")
 @click.option("--output", metavar="DIR|STEM", help="Folder (an existing one, or with / at its end), or name of the files.  [default: NAME]")
 @click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
+@force_option
 @click.option("--list", "as_list", is_flag=True, help="List the figures there are, and stop.")
-def command(name, results, output, setting, as_list):
+def command(name, results, output, setting, force, as_list):
     """Draw the figure NAME from the rows of a results file, as PNG and SVG, and print the files' names.
 
     `rfx table NAME --format csv` prints the numbers that are drawn. The same rows give the same files.
@@ -25,5 +28,6 @@ def command(name, results, output, setting, as_list):
         return
     if name is None:
         raise UsageError(f"which figure? There are: {', '.join(known)}")
-    for path in figures.draw(name, read(results) if name in known else [], output, setting, known):
+    inputs = [("--results", results)]
+    for path in figures.draw(name, read(results) if name in known else [], output, setting, known, inputs, force):
         click.echo(path)

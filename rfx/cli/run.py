@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from rfx.cli.common import Count
+from rfx.cli.common import Count, named
 from rfx.methods.options import TIMEOUT
 
 
@@ -51,6 +51,7 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
     loaded = plans.load(plan, quick, known)
+    _guard(results, plan, loaded)
     if only:
         loaded = loaded.only(only)
 
@@ -70,6 +71,19 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
     if loaded.table:
         click.echo(f"rfx table {loaded.table} --results {results} prints the table", err=True)
     return summary.exit_code
+
+
+def _guard(results, plan, loaded):
+    """Refuse to add rows to, or to lock, the plan or a data file that it names."""
+    import os
+
+    from rfx import files
+
+    inputs = [("the plan", plan)] if os.path.isfile(plan) else []
+    for name in dict.fromkeys(run[field] for run in loaded.runs for field in ("dataset", "test") if run.get(field)):
+        inputs += named("the data set", name)
+    for output in (("--results", results), ("the lock of --results,", f"{results}.lock")):
+        files.guard(output, inputs)
 
 
 def _dry_run(loaded, path, retry_failed, as_json):

@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import MethodCommand, finish, given_options, json_option, print_path, print_row, threads_option
+from rfx.cli.common import MethodCommand, finish, force_option, given_options, json_option, named, print_path, print_row, threads_option
 
 
 @click.command("train", cls=MethodCommand)
@@ -15,9 +15,10 @@ from rfx.cli.common import MethodCommand, finish, given_options, json_option, pr
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@force_option
 @threads_option
 @json_option
-def command(method, dataset, test, split, model, results, zero_based, as_json, **options):
+def command(method, dataset, test, split, model, results, zero_based, force, as_json, **options):
     """Train a method on a data set or LIBSVM file; report, save and record it.
 
     \b
@@ -27,15 +28,19 @@ def command(method, dataset, test, split, model, results, zero_based, as_json, *
     given = given_options(method, options)
     from pathlib import Path
 
-    from rfx import methods
+    from rfx import files, methods
     from rfx import model as model_file
     from rfx.experiments import results as results_file
     from rfx.experiments import single
 
     methods.create(method, **given)  # refuse a wrong option or file before the data is read
+    sources = named("--data", dataset) + named("--test", test)
     if model is not None:
+        for path in single.model_files(Path(model), given.get("lam_path")):
+            files.guard(("--model", path), sources, model_file.KIND, force)
         model_file.check(model)
     if results is not None:
+        files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
         results_file.check(results)
     seed = given.pop("seed", 0)
     spec = {

@@ -1,16 +1,17 @@
 """Data: the registry of data sets, fetching, LIBSVM text, splits, scaling, synthetic problems.
 
-`load` and `Split` are what the rest of rfx uses; they are imported when first asked for, to keep `rfx --help` fast.
+`load`, `Split` and `guess_task` are what the rest of rfx uses; they are imported when first asked for, to keep `rfx --help` fast.
 """
 
 import importlib
 
 __all__ = ["Split", "guess_task", "load"]
+_MODULES = {"guess_task": "tasks"}
 
 
 def __getattr__(name):
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module("rfx.data.loading"), name)
+    value = getattr(importlib.import_module(f"rfx.data.{_MODULES.get(name, 'loading')}"), name)
     globals()[name] = value
     return value

@@ -35,6 +35,12 @@ def place(entry: registry.DataFile) -> Path:
     return env.data_dir() / entry.filename
 
 
+def paths(name_or_path) -> list:
+    """The files that reading a data set's name or a file reads, there or not: none for a built-in set, `-` for itself."""
+    base = str(name_or_path).partition(":")[0]
+    return [place(entry) for entry in registry.get(base).files] if registry.has(base) else [name_or_path]
+
+
 def is_fetched(name: str) -> bool:
     """Whether every file of a data set is in the data folder; built-in sets always are."""
     return all(place(entry).exists() for entry in registry.get(name).files)

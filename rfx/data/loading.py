@@ -10,7 +10,6 @@ from rfx.data import archives, fetch, registry, sequences, splits, svmlight, syn
 from rfx.errors import DataError, UsageError
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
-_MOST_CLASSES = 100
 
 
 @dataclass
@@ -19,25 +18,17 @@ class Split:
 
     X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in sets: float64, float32 for
     the shape-alikes); y_train (n,) and y_test (m,) are float64. Without test rows X_test and y_test are None. `task` is
-    binary, multiclass or regression; `info` is the registry's entry, None for a file.
+    binary, multiclass or regression, and `info` the registry's entry; both are None for a file.
     """
 
     name: str
     split: str
-    task: str
+    task: str | None
     X_train: object
     y_train: np.ndarray
     X_test: object = None
     y_test: np.ndarray | None = None
     info: registry.DatasetInfo | None = None
-
-
-def guess_task(y) -> str:
-    """binary for two distinct labels, multiclass for up to 100 whole ones, else regression."""
-    labels = np.unique(y)
-    if len(labels) == 2:
-        return "binary"
-    return "multiclass" if len(labels) <= _MOST_CLASSES and np.array_equal(labels, np.round(labels)) else "regression"
 
 
 def load(
@@ -154,9 +145,9 @@ def _file(path, split, zero_based, seed):
     X, y = svmlight.read(path, zero_based=zero_based)
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
     if split is None:
-        return Split(name, "all", guess_task(y), X, y)
+        return Split(name, "all", None, X, y)
     train, test = splits.cut(len(y), None, None, seed)
-    return Split(name, split, guess_task(y), X[train], y[train], X[test], y[test])
+    return Split(name, split, None, X[train], y[train], X[test], y[test])
 
 
 def _test_rows(test, X, zero_based, offline, seed):

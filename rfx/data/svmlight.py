@@ -20,6 +20,7 @@ from rfx.data import archives, sequences, svmtext, textcache
 from rfx.errors import DataError
 
 _VALUES_A_BLOCK = 1 << 16
+_HEAD = 1 << 16  # bytes that tell what a file is
 
 
 class Text:
@@ -49,6 +50,20 @@ class Text:
             return b""
         raw = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
         return archives.decompress(handle.read(), self.name) if archives.codec(raw[:8]) else raw
+
+
+def _is_text(path) -> bool:
+    """Does the file begin with good rows, at least one of them with a feature? Only its head is looked at."""
+    with open(path, "rb") as handle:
+        head = handle.read(_HEAD)
+    lines = head.split(b"\n")
+    if len(head) == _HEAD:
+        lines[-1] = lines[-1].rpartition(b" ")[0]  # cut off in the middle of a word
+    rows = [row for line in lines if (row := line.partition(b"#")[0].strip())]
+    return any(b":" in row for row in rows) and not any(next(svmtext.line_problems(row, True), None) for row in rows)
+
+
+KIND = files.Kind("LIBSVM text", _is_text)
 
 
 def read(path, n_features=None, zero_based=False, cache=True, letters=None):

@@ -21,16 +21,36 @@ _STYLE = {
     "axes.labelsize": 8, "legend.fontsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3,
     "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
 }  # fmt: skip
-_METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": "rfx"}}
+_METADATA = {"png": {"Software": "rfx"}, "svg": {"Date": None, "Creator": "rfx"}}
+_MARKS = {"png": b"Software\0rfx", "svg": b"<dc:title>rfx</dc:title>"}  # what the metadata become in the first kilobytes
 
 
-def draw(name: str, rows: list[dict], output=None, setting: str | None = None, known: dict[str, Callable] | None = None) -> list[Path]:
+def _kind(form) -> files.Kind:
+    """A figure that rfx drew, in one of the formats."""
+
+    def made(path):
+        with open(path, "rb") as handle:
+            return _MARKS[form] in handle.read(4096)
+
+    return files.Kind(f"a figure of rfx in {form.upper()}", made)
+
+
+def draw(
+    name: str,
+    rows: list[dict],
+    output=None,
+    setting: str | None = None,
+    known: dict[str, Callable] | None = None,
+    inputs=(),
+    force: bool = False,
+) -> list[Path]:
     """Draw the figure `name` from result rows into a PNG and an SVG file; their paths.
 
     known: the figures there are, name to builder; default: the general ones.
     output: a folder (one that exists, or a name that ends in /), or the files' name with or without .png or .svg; default:
-    NAME in the current folder. Each file appears whole or not at all. Raises UsageError when there is no such figure,
-    DataError when no row belongs to it or a file can't be written.
+    NAME in the current folder. inputs, force: see files.guard; figures of rfx are replaced without asking. Each file appears
+    whole or not at all. Raises UsageError when there is no such figure or a file must not be replaced, DataError when no row
+    belongs to it or a file can't be written.
     """
     known = catalogue.figures() if known is None else known
     if name not in known:
@@ -38,6 +58,8 @@ def draw(name: str, rows: list[dict], output=None, setting: str | None = None, k
     import matplotlib
 
     stem = _stem(name, output)
+    for form in FORMATS:
+        files.guard(("--output", _target(stem, form)), inputs, _kind(form), force)
     with matplotlib.rc_context(_STYLE):
         figure = known[name](rows, setting)
         try:
@@ -56,8 +78,12 @@ def _stem(name, output) -> Path:
     return Path(output).with_suffix("") if suffix.removeprefix(".") in FORMATS else Path(output)
 
 
+def _target(stem, form) -> Path:
+    return stem.with_name(f"{stem.name}.{form}")
+
+
 def _save(figure, stem, form) -> Path:
-    target = stem.with_name(f"{stem.name}.{form}")
+    target = _target(stem, form)
     with files.whole(target) as handle:
         figure.savefig(handle, format=form, dpi=DPI, metadata=_METADATA[form])
     return target

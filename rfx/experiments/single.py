@@ -67,15 +67,22 @@ def execute(spec: dict, model: Path | None = None) -> dict:
     return row
 
 
+def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
+    """The model files that training to `model` writes: itself, or one for each lambda with `-lamVALUE` before its suffix."""
+    if not lam_path:
+        return [model]
+    return [model.with_name(f"{model.stem}-lam{name}{model.suffix}") for name in LamPath.names(LamPath.values(lam_path))]
+
+
 def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
     """Run a spec with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
     method, split = train(spec)
     rows = []
     points = method.path_points()
-    for point, name in zip(points, LamPath.names([point.lam for point in points])):
+    paths = model_files(model, spec["options"]["lam_path"]) if model else [None] * len(points)
+    for point, path in zip(points, paths, strict=True):
         options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
         point.info["key"] = keys.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
-        path = None if model is None else model.with_name(f"{model.stem}-lam{name}{model.suffix}")
         rows.append(finish(point, split, path))
     return rows
 

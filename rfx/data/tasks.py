@@ -1,0 +1,42 @@
+"""Are the targets numbers or classes? Guessed where that is safe, and said; asked for where it is not."""
+
+import logging
+
+import numpy as np
+
+from rfx.errors import UsageError
+
+log = logging.getLogger(__name__)
+MOST_CLASSES = 30  # different whole numbers that are taken for classes without asking
+FEWEST_NUMBERS = 100  # more different whole numbers than this are taken for a regression's without asking
+_FEWEST_ROWS = 5  # of each class
+_SMALLEST_SHARE = 0.1  # of a class, in what it would have if all had as many rows
+
+
+def guess_task(y) -> str:
+    """The task that targets y (n,) are for: binary, multiclass or regression.
+
+    Two different values are classes; so are whole numbers, up to 30 of them, when none is rare (fewer than five rows, or
+    less than a tenth of an even share). Numbers that are not whole, and more than 100 different ones, are a regression's.
+    What was guessed from what is logged as a warning, which the command line shows. Raises UsageError for anything else:
+    targets such as 1 to 10 may be marks or classes, and a wrong guess trains the wrong thing without a word.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    whole = bool(np.all(values == np.round(values)))
+    kind = "whole numbers" if whole else "numbers"
+    seen = f"{len(values):,} different {kind} from {values[0]:g} to {values[-1]:g}"
+    if len(values) <= 2:
+        task = "binary" if len(values) == 2 else "multiclass" if whole else "regression"
+        seen = f"{' and '.join(f'{value:g}' for value in values)} only"
+    elif not whole or len(values) > FEWEST_NUMBERS:
+        task = "regression"
+    elif len(values) <= MOST_CLASSES and counts.min() >= max(_FEWEST_ROWS, _SMALLEST_SHARE * len(y) / len(values)):
+        task = "multiclass"
+        seen += f", each in {counts.min():,} rows or more"
+    else:
+        rare = f", the rarest in {counts.min():,} of {len(y):,} rows" if len(values) <= MOST_CLASSES else ""
+        raise UsageError(
+            f"the targets are {seen}{rare}, which may be numbers or classes; say which, with --task regression or --task multiclass"
+        )
+    log.warning("task %s, guessed from the targets: %s; --task sets it", task, seen)
+    return task

@@ -1,0 +1,149 @@
+"""An output is never one of the inputs, and replaces nothing that the command did not make: through the shell."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rfx.cli import main
+from rfx.data import svmlight
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (60, 2))
+LABELS = np.where(X[:, 0] > 0, 1.0, -1.0)
+PLAN = 'title = "small"\n[[run]]\ndataset = "{}"\nmethod = "rf"\noptions.n_features = 10\noptions.lam = 1\n'
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """One of everything: data, model, results, features, plan, and somebody's notes."""
+    folder = tmp_path_factory.mktemp("made")
+    svmlight.write(folder / "data.txt", X, LABELS)
+    (folder / "notes.txt").write_text("not to be lost\n")
+    (folder / "plan.toml").write_text(PLAN.format(folder / "data.txt"))
+    words = ["train", "--method", "rf", "--n-features", "10", "--lam", "1", "--data", "data.txt", "--model", "m.npz", "--results", "r.csv"]
+    for line in (words, ["featurize", "data.txt", "-n", "3", "-o", "z.txt"]):
+        done = subprocess.run([sys.executable, "-m", "rfx", *line], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):
+    for path in made.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "plan.toml").write_text(PLAN.format(tmp_path / "data.txt"))
+    os.link(tmp_path / "data.txt", tmp_path / "hard.txt")
+    os.symlink("data.txt", tmp_path / "soft.txt")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rfx(capfd, line):
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+TRAIN = "train --method rf --n-features 10 --lam 1"
+SAME = [
+    f"{TRAIN} --data data.txt --model data.txt",
+    f"{TRAIN} --data data.txt --model soft.txt",
+    f"{TRAIN} --data soft.txt --model hard.txt --force",
+    f"{TRAIN} --data z.txt --test data.txt --model ./data.txt",
+    f"{TRAIN} --data data.txt --results data.txt",
+    f"{TRAIN} --data data.txt --model new --results new",
+    f"{TRAIN.replace('--lam 1', '--lam-path 2:1:2')} --data m-lam2.npz --model m.npz",
+    f"{TRAIN} --data cod-rna --model store/cod-rna --force",
+    "featurize data.txt -n 3 -o data.txt",
+    "featurize z.txt --train data.txt -n 3 -o hard.txt --force",
+    "featurize data.txt --model m.npz -o m.npz --force",
+    "eval m.npz --data data.txt --results m.npz",
+    "eval m.npz --data data.txt --results soft.txt",
+    "run plan.toml --results plan.toml",
+    "run plan.toml --results data.txt",
+    "run plan.toml --results soft",
+    "figure wu2016-fig4 --results fig.png --output fig --force",
+]
+
+
+@pytest.mark.parametrize("line", SAME)
+def test_an_output_that_is_an_input_is_refused(folder, monkeypatch, capfd, line):
+    (folder / "store").mkdir()
+    if "cod-rna" in line:
+        (folder / "data.txt").rename(folder / "store" / "cod-rna")
+    monkeypatch.setenv("RFX_DATA", str(folder / "store"))
+    os.symlink("m.npz", "m-lam2.npz")
+    os.symlink("data.txt", "soft.lock")
+    (folder / "fig.png").write_bytes((folder / "r.csv").read_bytes())
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    code, out, err = rfx(capfd, line)
+    assert (code, out) == (2, "") and "is the same file as" in err and err.count("\n") == 1
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+OUTPUTS = {
+    "m.npz": f"{TRAIN} --data data.txt --model {{}}",
+    "z.txt": "featurize data.txt -n 3 -o {}",
+    "r.csv": "eval m.npz --data data.txt --results {}",
+}
+
+
+@pytest.mark.parametrize("there", ["m.npz", "z.txt", "r.csv", "plan.toml", "notes.txt"])
+@pytest.mark.parametrize("own", OUTPUTS)
+def test_what_the_command_does_not_write_is_not_replaced(folder, capfd, own, there):
+    target = folder / "target"
+    target.write_bytes((folder / there).read_bytes())
+    before = target.read_bytes()
+    code, _, err = rfx(capfd, OUTPUTS[own].format("target"))
+    if own == there:
+        assert code == 0, err
+        return
+    assert code in (1, 2) and "target is" in err and target.read_bytes() == before
+    if own == "r.csv":
+        return  # a results file is added to, so there is nothing to force
+    assert "with --force" in err
+    code, _, err = rfx(capfd, OUTPUTS[own].format("target") + " --force")
+    assert code == 0 and target.read_bytes() != before
+
+
+def test_every_file_of_a_path_is_looked_at(folder, capfd):
+    (folder / "p-lam1.npz").write_text("mine")
+    line = "train --method rf --n-features 10 --lam-path 2:1:2 --data data.txt --model p.npz"
+    code, _, err = rfx(capfd, line)
+    assert code == 2 and "p-lam1.npz is there already and is not a model file of rfx" in err and not (folder / "p-lam2.npz").exists()
+    assert rfx(capfd, line + " --force")[0] == 0 and (folder / "p-lam2.npz").exists()
+
+
+def test_a_figure_replaces_figures_of_rfx_only(folder, monkeypatch, capfd):
+    from rfx.papers.wu2016 import figures
+
+    def builder(rows, setting):
+        from matplotlib.figure import Figure
+
+        return Figure()
+
+    monkeypatch.setitem(figures.FIGURES, "fig4", builder)
+    for _ in range(2):
+        assert rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig")[0] == 0
+    before = (folder / "fig.png").read_bytes()
+    (folder / "fig.svg").write_text("<svg>drawn by hand</svg>")
+    code, _, err = rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig")
+    assert code == 2 and "fig.svg is there already and is not a figure of rfx in SVG" in err
+    assert (folder / "fig.png").read_bytes() == before
+    assert rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig --force")[0] == 0
+
+
+def test_special_files_are_written_to_as_before(folder, capfd):
+    assert rfx(capfd, f"{TRAIN} --data data.txt --model /dev/null")[0] == 0
+    assert rfx(capfd, "featurize data.txt -n 3 -o /dev/null")[0] == 0
+
+
+def test_standard_output_that_is_the_input(folder):
+    with open("data.txt", "ab") as out:
+        done = subprocess.run([sys.executable, "-m", "rfx", "featurize", "data.txt", "-n", "3"], stdout=out, stderr=subprocess.PIPE)
+    assert done.returncode == 2 and b"-o - is the same file as the input data.txt" in done.stderr
+    assert svmlight.read("data.txt")[0].shape == (60, 2)

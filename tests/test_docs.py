@@ -1,7 +1,8 @@
-"""The README's commands exist: every `rfx` line parses, every `make` target is there, every path it names."""
+"""What the documents say is so: commands parse, options, targets, files and links exist, Python and plans in them run."""
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,18 @@ from rfx.cli import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = "\n".join(re.findall(r"```sh\n(.*?)```", README, re.S))
-LINES = [line for line in BLOCKS.replace("\\\n", " ").splitlines() if line.strip()]
-RFX = [line for line in LINES if re.match(r"(\w+=\S+ )*(\.venv/bin/)?rfx ", line)]
+PATHS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCS = {str(path.relative_to(ROOT)): path.read_text() for path in PATHS}
+EVERY = pytest.mark.parametrize("name", DOCS)
+
+
+def blocks(language):
+    """(document, text) of every code block of that language."""
+    return [(name, text) for name, doc in DOCS.items() for text in re.findall(rf"^ *```{language}\n(.*?)^ *```$", doc, re.S | re.M)]
+
+
+LINES = [line for _, block in blocks("sh") for line in block.replace("\\\n", " ").splitlines() if line.strip()]
+RFX = [line.strip() for line in LINES if re.match(r" *(\w+=\S+ )*(\.venv/bin/)?rfx ", line)]
 
 
 def words(line):
@@ -21,13 +31,13 @@ def words(line):
     while "=" in found[0]:
         found.pop(0)
     for number, word in enumerate(found):
-        if word in ("|", ">", "<", ">>"):
+        if word in ("|", ">", "<", ">>", "&&", ";", "&"):
             found = found[:number]
             break
     return found[1:]
 
 
-@pytest.mark.parametrize("line", RFX)
+@pytest.mark.parametrize("line", dict.fromkeys(RFX))
 def test_rfx_line_parses(line):
     arguments = words(line)
     command = cli.get_command(None, arguments[0])
@@ -38,11 +48,12 @@ def test_rfx_line_parses(line):
         from rfx.cli.common import given_options
 
         methods.create(context.params["method"], **given_options(context.params["method"], context.params))
-    if arguments[0] in ("run", "table"):
+    if arguments[0] in ("run", "table", "figure"):
         from rfx import papers
 
-        name = context.params.get("plan")
-        assert name is None or name in papers.plans()
+        known = {"run": papers.plans, "table": papers.tables, "figure": papers.figures}[arguments[0]]()
+        name = context.params.get("plan") or context.params.get("name")
+        assert name is None or name in known or name.endswith(".toml")
 
 
 def test_every_command_is_in_the_readme():
@@ -50,10 +61,40 @@ def test_every_command_is_in_the_readme():
         assert f"rfx {name}" in README, name
 
 
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 250
+
+
+def options():
+    """Every option of every command of rfx, of the benchmarks and of what else the documents name."""
+    from rfx import methods
+
+    known = {"--help"} | {option.flag for option in methods.options_of(None)}
+    for name in COMMANDS:
+        command = cli.get_command(None, name)
+        known |= {flag for parameter in command.params for flag in parameter.opts + parameter.secondary_opts}
+    known |= {flag for parameter in cli.params for flag in parameter.opts}
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        known |= set(re.findall(r'add_argument\("(--[\w-]+)"', path.read_text()))
+    return known
+
+
+@EVERY
+def test_options_exist(name):
+    # pip, git and others have options of their own; they stand in blocks, what is said of rfx stands in the text
+    text = re.sub(r"^ *```.*?^ *```$", "", DOCS[name], flags=re.S | re.M)
+    used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
+    assert used - options() == set()
+
+
 def test_make_targets_exist():
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
-    used = set(re.findall(r"`?make ([a-z0-9-]+)", README))
-    assert {"demo", "test", "help", "install"} <= used
+    targets |= {
+        word for words in re.findall(r"^\.PHONY: (.*?[^\\])$", (ROOT / "Makefile").read_text(), re.M | re.S) for word in words.split()
+    }
+    used = set(re.findall(r"`make ([a-z0-9-]+[a-z0-9])`", "".join(DOCS.values())))
+    used |= {line.split()[1] for line in LINES if line.split()[0] == "make"}
+    assert {"demo", "test", "help", "install", "lint", "coverage", "test-oldest", "benchmark"} <= used
     assert used <= targets
 
 
@@ -62,6 +103,75 @@ def test_make_clean_deletes_what_it_says():
     assert "demo/" in said and "not results/" in said and "demo" in recipe.split() and "results" not in recipe
 
 
-def test_paths_exist():
-    for path in re.findall(r"`((?:rfx|tests|benchmarks)/[\w/.-]*)`", README):
+@EVERY
+def test_paths_exist(name):
+    for path in re.findall(r"`((?:rfx|tests|benchmarks|docs)/[\w/.-]*)`", DOCS[name]):
         assert (ROOT / path).exists(), path
+    for path in re.findall(r"\b(bench_\w+\.py)\b", DOCS[name]):
+        assert (ROOT / "benchmarks" / path).exists(), path
+
+
+def slug(heading):
+    """The anchor of a heading, as it is made where Markdown is shown: lower case, no punctuation, hyphens for blanks."""
+    return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@EVERY
+def test_links_resolve(name):
+    anchors = {document: {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.M)} for document, text in DOCS.items()}
+    for target in re.findall(r"\]\(([^)\s]+)\)", DOCS[name]):
+        if re.match(r"https?://|mailto:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (ROOT / name).parent / path if path else ROOT / name
+        assert found.exists(), target
+        if anchor:
+            assert anchor in anchors[str(found.resolve().relative_to(ROOT))], target
+
+
+def test_every_document_is_linked_from_the_readme():
+    for name in DOCS:
+        assert name == "README.md" or f"]({name})" in README, name
+
+
+@pytest.mark.parametrize("name, code", blocks("python"))
+def test_python_runs(name, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "tests/fixtures/results.csv", tmp_path)
+    exec(compile(code, name, "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("name, text", blocks("toml"))
+def test_plans_in_the_documents_are_read(name, text, tmp_path):
+    if "[[run]]" not in text:
+        pytest.skip("not a plan")
+    from rfx.experiments import plan
+
+    (tmp_path / "p.toml").write_text(text)
+    whole, quick = plan.load(tmp_path / "p.toml"), plan.load(tmp_path / "p.toml", quick=True)
+    assert 0 < len(quick.runs) < len(whole.runs)
+
+
+def named(document):
+    """What the first column of the document's tables names in code."""
+    return {
+        word for line in DOCS[document].splitlines() if line.startswith("| `") for word in re.findall(r"`([^`]+)`", line.split(" | ")[0])
+    }
+
+
+def test_every_column_of_a_results_row_is_described():
+    from rfx.experiments import results
+
+    assert set(results.COLUMNS) <= named("docs/results-file.md")
+
+
+def test_every_field_of_a_plan_is_described():
+    from rfx.experiments import plan
+
+    assert {*plan.FIELDS, "options.NAME"} <= named("docs/plans.md")
+
+
+def test_every_method_is_in_the_readme():
+    from rfx import methods
+
+    assert set(methods.names()) <= named("README.md")

@@ -1,8 +1,16 @@
 """What several test files need: folders of their own for everything that rfx keeps, and one thread for small problems."""
 
+import signal
+
 import pytest
 
 from rfx import env
+
+
+def pytest_configure(config):
+    """Started in the background of a script, the tests ignore Ctrl-C, and the processes that they start and interrupt would, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from rfx.data import load
 from rfx.data.scaling import Scaler
 from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
-from rfx.operators.binned import BinnedFeatures
+from rfx.operators.binned import BinnedMatrix
 from rfx.solvers.l1.bins import rb_l1_certificate, solve_rb_l1
 
 
@@ -35,7 +35,7 @@ def data(options):
 def ours(options, X):
     grids = sample_grids("laplacian", X.shape[1], options.n_grids, 0, gamma=options.gamma)
     ids, bins = grids.number(X)
-    return BinnedFeatures(ids, bins.starts)
+    return BinnedMatrix(ids, bins.starts)
 
 
 def by_unique(options, X):
@@ -59,8 +59,8 @@ def features(options, make):
     Z = make(options, X)
     seconds, peak = time.perf_counter() - start, env.peak_rss_mb() - before
     u = np.random.default_rng(0).standard_normal(len(X))
-    if isinstance(Z, BinnedFeatures):
-        held, product = Z.ids.nbytes + Z.starts.nbytes, lambda: Z.kernel(u)
+    if isinstance(Z, BinnedMatrix):
+        held, product = Z.ids.nbytes + Z.starts.nbytes, lambda: Z.outer(u)
     else:
         held, product = Z.data.nbytes + Z.indices.nbytes + Z.indptr.nbytes, lambda: Z @ (Z.T @ u)
     product()
@@ -79,13 +79,14 @@ def l1(options, eps):
     options.n_grids = options.l1_grids
     Z = ours(options, X)
     if eps is None:
-        few = BinnedFeatures(Z.ids[:4], Z.starts[:5])
+        few = BinnedMatrix(Z.ids[:4], Z.starts[:5])
         for crowded in (4000, 4):  # compiles both ways, or reads compiled functions from the cache
             solve_rb_l1(few, y, options.lam, SquaredHinge, max_iter=30, crowded=crowded)
         start, cpu = time.perf_counter(), time.process_time()
         w = solve_rb_l1(Z, y, options.lam, SquaredHinge, tol=options.tol).coef
     else:
-        matrix = Z.csr()
+        columns = (Z.ids.T + Z.starts[:-1]).ravel()
+        matrix = sp.csr_matrix((np.full(Z.ids.size, Z.scale), columns, np.arange(0, Z.ids.size + 1, Z.n_grids)), shape=Z.shape)
         start, cpu = time.perf_counter(), time.process_time()
         model = train(y, matrix, f"-s 5 -c {1 / options.lam} -e {eps} -q")
         w = np.ctypeslib.as_array(model.w, (Z.shape[1],)) * (1 if model.label[0] > 0 else -1)

@@ -21,7 +21,8 @@ from rfx import env
 from rfx.data import load
 from rfx.features import sample
 from rfx.losses import SquaredHinge
-from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.mapped import MapMatrix
 from rfx.solvers.l1.newton import solve_l1
 from rfx.solvers.published.liblinear import l1_certificate, solve_liblinear
 
@@ -37,13 +38,13 @@ def features(options):
     low, high = X.min(axis=0), X.max(axis=0)
     X = 2 * (X - low) / np.where(high > low, high - low, 1) - 1
     feature_map = sample("gaussian", X.shape[1], options.n_features, 0, gamma=options.gamma)
-    return MapBlocks(feature_map, X.astype(np.float32)).materialize(), y
+    return MapMatrix(feature_map, X.astype(np.float32)).hold(), y
 
 
 def ours(options):
     blocks, y = features(options)
     # Compiled functions come from numba's cache on every run but the first.
-    solve_l1(ArrayBlocks(blocks.Z[:2000]), y[:2000], options.lam, SquaredHinge)
+    solve_l1(DenseMatrix(blocks.Z[:2000]), y[:2000], options.lam, SquaredHinge)
     start, cpu = time.perf_counter(), time.process_time()
     solution = solve_l1(blocks, y, options.lam, SquaredHinge, tol=options.tol)
     row = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": peak(resource.RUSAGE_SELF)}

@@ -23,7 +23,7 @@ from rfx import env
 from rfx.data import load
 from rfx.features import sample
 from rfx.losses import get_loss
-from rfx.operators.blocks import MapBlocks, apply
+from rfx.operators.mapped import MapMatrix
 from rfx.solvers.l2 import l2_certificate, solve_l2
 
 LIBLINEAR_TYPES = {"squared_hinge": 2, "logistic": 0}
@@ -46,14 +46,14 @@ def problem(options):
     y = np.where(data.y_train == data.y_train.max(), 1.0, -1.0)
     y_test = np.where(data.y_test == data.y_train.max(), 1.0, -1.0)
     scale = options.n_features**-0.5
-    return MapBlocks(feature_map, parts[0], scale), y, MapBlocks(feature_map, parts[1], scale), y_test
+    return MapMatrix(feature_map, parts[0], scale), y, MapMatrix(feature_map, parts[1], scale), y_test
 
 
 def ours(options):
     """coef and how it was found; the features are made inside the measured time."""
     blocks, y, _, _ = problem(options)
     # compiled functions come from numba's cache on every run but the first
-    solve_l2(blocks.subset(np.arange(64)), y[:64], 1.0, get_loss(options.loss))
+    solve_l2(blocks.rows(np.arange(64)), y[:64], 1.0, get_loss(options.loss))
     start, cpu = time.perf_counter(), time.process_time()
     solution = solve_l2(blocks, y, options.lam, get_loss(options.loss), tol=options.tol, max_memory_mb=options.max_memory)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
@@ -71,7 +71,7 @@ def liblinear(options, eps):
     features = cpu_features = 0.0
     start, cpu = time.perf_counter(), time.process_time()
     nodes = np.empty((n_rows, n_columns + 1), node)
-    walk = iter(blocks)
+    walk = blocks.row_blocks()
     while True:
         before = time.perf_counter(), time.process_time()
         part = next(walk, None)
@@ -143,7 +143,7 @@ def main():
     for solver in ["rfx", *(peer for peer in options.peers if peer != "none")]:
         coef, row = measured(options, solver)
         objective, gap = l2_certificate(blocks, y, coef, options.lam, get_loss(options.loss))
-        accuracy = np.mean(np.where(apply(test, coef) > 0, 1.0, -1.0) == y_test)
+        accuracy = np.mean(np.where(test.matvec(coef) > 0, 1.0, -1.0) == y_test)
         first = first or row["seconds"]
         print(
             f"| {solver} | {row['seconds']:.2f} | {row['cpu']:.2f} | {row['seconds'] / first:.1f} | {objective:.3f} | "

@@ -17,7 +17,7 @@ import numpy as np
 
 from rfx import env
 from rfx.losses import Squared
-from rfx.operators.blocks import ArrayBlocks
+from rfx.operators.dense import DenseMatrix
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.published.liblinear import l1_certificate
 
@@ -75,7 +75,7 @@ def main():
     print(f"{env.cpu_name()}, {options.threads} threads, {size}, lam = lambda_max * {options.fraction:g}\n")
     print("| solver | seconds | CPU seconds | times ours | objective | relative gap | non-zeros |")
     print("|---|---|---|---|---|---|---|")
-    blocks = ArrayBlocks(Z)
+    blocks = DenseMatrix(Z)
 
     def row(name, matrix, coef, seconds, cpu):
         objective, gap = l1_certificate(matrix, y, coef, lam, Squared)
@@ -94,7 +94,7 @@ def main():
         narrow = np.ascontiguousarray(Z, np.float32)
         solve_l1(narrow[:500], y[:500], lam, Squared)
         solution, seconds, cpu = timed(lambda: solve_l1(narrow, y, lam, Squared, tol=options.tol))
-        row("rfx, float32 features", ArrayBlocks(narrow), solution.coef, seconds, cpu)
+        row("rfx, float32 features", DenseMatrix(narrow), solution.coef, seconds, cpu)
     for name in options.peers:
         if importlib.util.find_spec(PEERS[name]) is None:
             print(f"| {name} | not installed | | | | | |")

@@ -19,7 +19,7 @@ import numpy as np
 from rfx import env
 from rfx.data import load
 from rfx.features import sample
-from rfx.operators.blocks import MapBlocks, apply
+from rfx.operators.mapped import MapMatrix
 from rfx.solvers.ridge import solve_ridge
 
 
@@ -40,7 +40,7 @@ def ours(options):
 
     def blocks(n_features, X):
         feature_map = sample("gaussian", X.shape[1], n_features, 0, gamma=options.gamma)
-        return MapBlocks(feature_map, X, n_features**-0.5)
+        return MapMatrix(feature_map, X, n_features**-0.5)
 
     # compiled functions come from numba's cache on every run but the first
     solve_ridge(blocks(10, X[:64]), y[:64], 1.0)
@@ -48,8 +48,8 @@ def ours(options):
     train = blocks(options.n_features, X)
     solution = solve_ridge(train, y, options.lam, tol=options.tol, max_memory_mb=options.max_memory)
     row = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}
-    test = MapBlocks(train.map, X_test, train.scale)
-    rmse = np.sqrt(np.mean((apply(test, solution.coef) - y_test) ** 2))
+    test = MapMatrix(train.map, X_test, train.scale)
+    rmse = np.sqrt(np.mean((test.matvec(solution.coef) - y_test) ** 2))
     gap = f"{solution.gap / solution.objective:.1e}"
     return row | {"rmse": rmse, "objective": solution.objective, "gap": gap, "note": f"{solution.n_iter} CG steps"}
 

@@ -17,13 +17,13 @@ from rfx.data import load
 from rfx.data.scaling import Scaler
 from rfx.features import sample
 from rfx.methods.options import Path
-from rfx.operators.blocks import MapBlocks, feature_blocks
+from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
 
 
 def by_eigenvectors(blocks, y, lams):
     """Objectives of the solutions for all lambdas."""
-    Z = blocks.materialize().Z.astype(np.float64)
+    Z = blocks.hold().Z.astype(np.float64)
     wide = Z.shape[0] < Z.shape[1]
     values, vectors = eigh(Z @ Z.T if wide else Z.T @ Z, overwrite_a=True, check_finite=False)
     turned = vectors.T @ (y if wide else Z.T @ y)
@@ -53,7 +53,7 @@ def main():
 
     def blocks(n_features, X):
         feature_map = sample("gaussian", X.shape[1], n_features, 0, gamma=options.gamma)
-        return feature_blocks(feature_map, X, n_features**-0.5)
+        return feature_matrix(feature_map, X, n_features**-0.5)
 
     def grid():
         return [solution.objective for solution in solve_ridge_grid(blocks(options.n_features, X), y, lams, tol=options.tol)]
@@ -64,7 +64,7 @@ def main():
 
     def eigenvectors():
         feature_map = sample("gaussian", X.shape[1], options.n_features, 0, gamma=options.gamma)
-        return by_eigenvectors(MapBlocks(feature_map, X, options.n_features**-0.5), y, lams)
+        return by_eigenvectors(MapMatrix(feature_map, X, options.n_features**-0.5), y, lams)
 
     solve_ridge_grid(blocks(20, X[:64]), y[:64], [1.0, 0.1])  # compiled functions
     ways = {"rfx, one factor": grid, "rfx, one by one": single, "eigh": eigenvectors}

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from rfx import env
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import WIDTHS, BinningMap, _starts, sample_grids
-from rfx.operators.binned import BinnedFeatures
+from rfx.operators.binned import BinnedMatrix
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 4))
@@ -130,9 +130,10 @@ def test_refusals():
 def test_offsets_beyond_two_to_the_31():
     starts = _starts([2**31 - 1, 2**31 - 1, 5])
     assert starts.tolist() == [0, 2**31 - 1, 2**32 - 2, 2**32 + 3] and starts.dtype == np.int64
-    Z = BinnedFeatures(np.array([[2**31 - 2, 0], [7, 2**31 - 2], [4, 0]], np.int32), starts, 1.0)
-    matrix = Z.csr()
-    assert matrix.shape == (2, 2**32 + 3) and matrix.indices.tolist() == [2**31 - 2, 2**31 + 6, 2**32 + 2, 0, 2**32 - 3, 2**32 - 2]
+    Z = BinnedMatrix(np.array([[2**31 - 2, 0], [7, 2**31 - 2], [4, 0]], np.int32), starts, 1.0)
+    first, second = np.array([2**31 - 2, 2**31 + 6, 2**32 + 2]), np.array([0, 2**32 - 3, 2**32 - 2])
+    assert Z.shape == (2, 2**32 + 3)
+    assert np.array_equal(Z.columns(np.concatenate([first, second])).to_array(), np.repeat(np.eye(2), 3, axis=1))
     # columns of a test file
     grids = sample_grids("laplacian", 4, 3, 1, gamma=2.0)
     bins = grids.number(X[:9])[1]
@@ -154,7 +155,7 @@ def test_transform_is_the_matrix_of_the_bins(n_grids):
     grids = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0)
     ids, bins = grids.number(rows)
     for given in (rows, sp.csr_matrix(rows)):
-        assert (grids.transform(given, bins) != BinnedFeatures(ids, bins.starts).csr()).nnz == 0
+        assert np.array_equal(grids.transform(given, bins).toarray(), BinnedMatrix(ids, bins.starts).to_array())
     outside = grids.transform(rows + 1e6, bins, 2.0)
     assert outside.shape == (300, len(bins.keys)) and outside.nnz == 0
     part = grids.transform(rows[:0], bins)
@@ -164,8 +165,8 @@ def test_transform_is_the_matrix_of_the_bins(n_grids):
 @pytest.mark.parametrize("n_grids", [1, 3, 4, 39])
 def test_operators_are_those_of_the_matrix(n_grids):
     grids = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0)
-    Z = BinnedFeatures(*_numbered(grids, X))
-    dense = Z.csr().toarray()
+    Z = BinnedMatrix(*_numbered(grids, X))
+    dense = Z.to_array()
     ids, bins = grids.number(X)
     for row in (0, 17):
         assert np.array_equal(np.flatnonzero(dense[row]), ids[:, row] + bins.starts[:-1])
@@ -173,9 +174,9 @@ def test_operators_are_those_of_the_matrix(n_grids):
     np.testing.assert_allclose((dense**2).sum(axis=1), 1.0, rtol=1e-12)
     for shape in ((), (3,)):
         w, u = RNG.standard_normal((Z.shape[1], *shape)), RNG.standard_normal((Z.shape[0], *shape))
-        np.testing.assert_allclose(Z.apply(w), dense @ w, atol=1e-12)
-        np.testing.assert_allclose(Z.adjoint(u), dense.T @ u, atol=1e-12)
-        np.testing.assert_allclose(Z.kernel(u), dense @ (dense.T @ u), atol=1e-12)
+        np.testing.assert_allclose(Z.matvec(w), dense @ w, atol=1e-12)
+        np.testing.assert_allclose(Z.rmatvec(u), dense.T @ u, atol=1e-12)
+        np.testing.assert_allclose(Z.outer(u), dense @ (dense.T @ u), atol=1e-12)
     weights = RNG.random(300)
     np.testing.assert_allclose(Z.squares(weights), (dense**2 * weights[:, None]).sum(axis=0), atol=1e-12)
     np.testing.assert_allclose(Z.squares(), (dense**2).sum(axis=0), atol=1e-12)
@@ -183,13 +184,13 @@ def test_operators_are_those_of_the_matrix(n_grids):
 
 def test_operators_are_the_same_for_any_number_of_threads():
     rows = RNG.uniform(-1, 1, (9000, 4))
-    Z = BinnedFeatures(*_numbered(sample_grids("laplacian", 4, 50, 1, gamma=2.0), rows))
+    Z = BinnedMatrix(*_numbered(sample_grids("laplacian", 4, 50, 1, gamma=2.0), rows))
     w, u = RNG.standard_normal(Z.shape[1]), RNG.standard_normal((9000, 2))
     results = []
     try:
         for threads in (1, 2, 3):
             env.set_threads(threads)
-            results.append([Z.apply(w), Z.adjoint(u[:, 0]), Z.kernel(u[:, 0]), Z.kernel(u)])
+            results.append([Z.matvec(w), Z.rmatvec(u[:, 0]), Z.outer(u[:, 0]), Z.outer(u)])
     finally:
         env.set_threads(None)
     for other in results[1:]:

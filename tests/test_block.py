@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from rfx import env, kernels, losses, methods
 from rfx.errors import UsageError
 from rfx.features.partition import Partition, uniform_blocks
-from rfx.operators.blocks import ArrayBlocks
+from rfx.operators.dense import DenseMatrix
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.l2 import solve_l2
 
@@ -60,7 +60,7 @@ def test_dense_solutions_agree_with_the_linear_solver(name, lam):
     loss = losses.get_loss(name)
     solution = solve_kernel_dense(K, LABELS[:, None], lam, loss, tol=1e-9)
     assert solution.converged and -1e-12 <= solution.gap <= 1e-9 * solution.objective
-    expected = solve_l2(ArrayBlocks(np.linalg.cholesky(K)), LABELS, lam, loss, tol=1e-10)
+    expected = solve_l2(DenseMatrix(np.linalg.cholesky(K)), LABELS, lam, loss, tol=1e-10)
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
     f = K @ solution.coef[:, 0]
     assert solution.objective == pytest.approx(0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, LABELS).sum(), rel=1e-9)

@@ -4,18 +4,17 @@ import time
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
+from test_operators import Recomputed
 
 from rfx import env
 from rfx.errors import DataError, UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators import products as l1_products
-from rfx.operators.binned import BinnedFeatures
-from rfx.operators.blocks import ArrayBlocks, MapBlocks
-from rfx.operators.columns import as_design
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.mapped import MapMatrix
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point, interior_point
 from rfx.solvers.l1.newton import lambda_max, path_l1, solve_l1
@@ -93,10 +92,10 @@ def check_kkt(Z, y, lam, loss, w, tol):
 @pytest.mark.parametrize("fraction", [0.02, 0.3])
 def test_gap_bounds_the_suboptimality(loss, shape, fraction):
     Z, y = make(*shape, loss)
-    lam = fraction * lambda_max(Z, y, loss)
+    lam = fraction * lambda_max(DenseMatrix(Z), y, loss)
     _, best = reference(Z, y, lam, loss)
     for tol in (1e-1, 1e-3, 1e-8):
-        solution = solve_l1(Z, y, lam, loss, tol=tol)
+        solution = solve_l1(DenseMatrix(Z), y, lam, loss, tol=tol)
         assert solution.converged
         assert solution.gap <= tol * solution.objective
         assert solution.objective == pytest.approx(objective(Z, y, lam, loss, solution.coef), rel=1e-12)
@@ -108,9 +107,9 @@ def test_gap_bounds_the_suboptimality(loss, shape, fraction):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gap_is_honest_at_every_step(loss):
     Z, y = make(80, 40, loss)
-    lam = 0.02 * lambda_max(Z, y, loss)
+    lam = 0.02 * lambda_max(DenseMatrix(Z), y, loss)
     _, best = reference(Z, y, lam, loss)
-    solution = solve_l1(Z, y, lam, loss, tol=1e-9)
+    solution = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-9)
     values = [entry["objective"] for entry in solution.trace]
     assert len(values) > 2 and all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:]))
     for entry in solution.trace:
@@ -123,7 +122,7 @@ def test_gap_is_honest_at_every_step(loss):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_nearly_dependent_features(loss, dtype):
     Z, y = fourier(1500, 400, dtype=dtype)
-    solution = solve_l1(Z, y, 0.5, loss, tol=1e-6)
+    solution = solve_l1(DenseMatrix(Z), y, 0.5, loss, tol=1e-6)
     assert solution.converged
     gap = objective(Z, y, 0.5, loss, solution.coef) - lower_bound(Z, y, 0.5, loss, solution.coef)
     assert gap <= 2e-6 * solution.objective
@@ -132,34 +131,34 @@ def test_nearly_dependent_features(loss, dtype):
 
 def test_agrees_with_scikit_learn():
     Z, y = make(300, 60, Squared)
-    lam = 0.05 * lambda_max(Z, y, Squared)
+    lam = 0.05 * lambda_max(DenseMatrix(Z), y, Squared)
     lasso = Lasso(alpha=lam / 300, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(Z, y)
-    np.testing.assert_allclose(solve_l1(Z, y, lam, Squared, tol=1e-10).coef, lasso.coef_, atol=1e-5)
+    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, lam, Squared, tol=1e-10).coef, lasso.coef_, atol=1e-5)
     Z, y = make(300, 60, Logistic)
     options = dict(solver="liblinear", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
     logistic = LogisticRegression(l1_ratio=1.0, **options).fit(Z, y)
-    np.testing.assert_allclose(solve_l1(Z, y, 2.0, Logistic, tol=1e-10).coef, logistic.coef_[0], atol=1e-4)
+    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, Logistic, tol=1e-10).coef, logistic.coef_[0], atol=1e-4)
     svc = LinearSVC(penalty="l1", dual=False, C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
-    np.testing.assert_allclose(solve_l1(Z, y, 2.0, SquaredHinge, tol=1e-10).coef, svc.fit(Z, y).coef_[0], atol=1e-4)
+    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, SquaredHinge, tol=1e-10).coef, svc.fit(Z, y).coef_[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lambda_max_separates_zero_from_something(loss):
     Z, y = make(50, 20, loss)
-    lam = lambda_max(Z, y, loss)
-    above = solve_l1(Z, y, lam * 1.0001, loss, coef0=np.ones(20))
+    lam = lambda_max(DenseMatrix(Z), y, loss)
+    above = solve_l1(DenseMatrix(Z), y, lam * 1.0001, loss, coef0=np.ones(20))
     assert not above.coef.any() or above.gap > 0
-    above = solve_l1(Z, y, lam * 1.0001, loss)
+    above = solve_l1(DenseMatrix(Z), y, lam * 1.0001, loss)
     assert not above.coef.any() and above.n_iter == 0 and above.converged
-    assert solve_l1(Z, y, lam * 0.99, loss, tol=1e-8).coef.any()
-    assert not solve_l1(Z, y, lam * 10, loss, coef0=np.ones(20), tol=1e-10).coef.any()
+    assert solve_l1(DenseMatrix(Z), y, lam * 0.99, loss, tol=1e-8).coef.any()
+    assert not solve_l1(DenseMatrix(Z), y, lam * 10, loss, coef0=np.ones(20), tol=1e-10).coef.any()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_warm_start_from_the_solution_stops_at_once(loss):
     Z, y = make(100, 50, loss)
-    first = solve_l1(Z, y, 1.0, loss, tol=1e-6)
-    again = solve_l1(Z, y, 1.0, loss, tol=1e-5, coef0=first.coef)
+    first = solve_l1(DenseMatrix(Z), y, 1.0, loss, tol=1e-6)
+    again = solve_l1(DenseMatrix(Z), y, 1.0, loss, tol=1e-5, coef0=first.coef)
     assert again.n_iter == 0 and again.converged
     np.testing.assert_array_equal(again.coef, first.coef)
 
@@ -167,10 +166,10 @@ def test_warm_start_from_the_solution_stops_at_once(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_duplicates_and_zero_columns(loss):
     Z, y = make(80, 15, loss)
-    lam = 0.05 * lambda_max(Z, y, loss)
-    best = solve_l1(Z, y, lam, loss, tol=1e-9)
+    lam = 0.05 * lambda_max(DenseMatrix(Z), y, loss)
+    best = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-9)
     wide = np.hstack([Z, np.zeros((80, 3)), Z, -Z[:, :4]])
-    solution = solve_l1(wide, y, lam, loss, tol=1e-9)
+    solution = solve_l1(DenseMatrix(wide), y, lam, loss, tol=1e-9)
     assert solution.converged
     assert solution.objective == pytest.approx(best.objective, rel=1e-8)
     assert not solution.coef[15:18].any()
@@ -180,9 +179,9 @@ def test_duplicates_and_zero_columns(loss):
 def test_all_zero_features_and_no_columns(loss):
     y = np.array([1.0, -1.0, 1.0])
     for Z in (np.zeros((3, 4)), np.zeros((3, 0))):
-        solution = solve_l1(Z, y, 1.0, loss)
+        solution = solve_l1(DenseMatrix(Z), y, 1.0, loss)
         assert solution.converged and not solution.coef.any() and len(solution.coef) == Z.shape[1]
-    assert lambda_max(np.zeros((3, 0)), y, loss) == 0.0
+    assert lambda_max(DenseMatrix(np.zeros((3, 0))), y, loss) == 0.0
 
 
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
@@ -190,7 +189,7 @@ def test_all_zero_features_and_no_columns(loss):
 def test_all_labels_equal(loss, label):
     Z, _ = make(60, 12, loss)
     y = np.full(60, label)
-    solution = solve_l1(Z, y, 0.5, loss, tol=1e-8)
+    solution = solve_l1(DenseMatrix(Z), y, 0.5, loss, tol=1e-8)
     assert solution.converged
     assert solution.objective == pytest.approx(reference(Z, y, 0.5, loss)[1], rel=1e-7)
 
@@ -198,28 +197,9 @@ def test_all_labels_equal(loss, label):
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
 def test_separable_with_a_small_penalty(loss):
     Z, y = make(40, 60, loss)
-    solution = solve_l1(Z, y, 1e-2, loss, tol=1e-5)
+    solution = solve_l1(DenseMatrix(Z), y, 1e-2, loss, tol=1e-5)
     assert solution.converged
     assert np.all(y * (Z @ solution.coef) > 0)
-
-
-class Recomputed:
-    """Blocks that share one buffer and know nothing but how to be walked."""
-
-    def __init__(self, Z, rows=37):
-        self.Z, self.shape, self.dtype, self.rows = Z, Z.shape, Z.dtype, rows
-
-    def __iter__(self):
-        buffer = np.empty((self.rows, self.shape[1]), self.dtype)
-        for start in range(0, self.shape[0], self.rows):
-            rows = slice(start, min(start + self.rows, self.shape[0]))
-            part = buffer[: rows.stop - start]
-            part[:] = self.Z[rows]
-            yield rows, part
-            buffer[:] = np.nan
-
-    def select(self, columns):
-        return Recomputed(self.Z[:, columns], self.rows)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -227,35 +207,31 @@ class Recomputed:
 def test_every_kind_of_input_gives_the_same(loss, dtype):
     Z, y = make(150, 200, loss, dtype=dtype)
     Z[np.abs(Z) < 0.7] = 0.0
-    expected = solve_l1(Z, y, 3.0, loss, tol=1e-9)
+    expected = solve_l1(DenseMatrix(Z), y, 3.0, loss, tol=1e-9)
     kinds = [
-        np.asfortranarray(Z),
-        np.hstack([Z, Z])[:, :200],
-        np.repeat(Z, 2, axis=1)[:, ::2],
-        ArrayBlocks(Z),
-        ArrayBlocks(Z, rows=13),
-        sparse.csr_matrix(Z),
-        sparse.csc_array(Z),
-        sparse.coo_matrix(Z),
+        DenseMatrix(np.asfortranarray(Z)),
+        DenseMatrix(np.hstack([Z, Z])[:, :200]),
+        DenseMatrix(np.repeat(Z, 2, axis=1)[:, ::2]),
+        DenseMatrix(np.vstack([Z, Z])).rows(np.arange(75, 225)).rows(np.roll(np.arange(150), 75)),
         Recomputed(Z),
     ]
-    for blocks in kinds:
-        solution = solve_l1(blocks, y, 3.0, loss, tol=1e-9)
+    for kind in kinds:
+        solution = solve_l1(kind, y, 3.0, loss, tol=1e-9)
         assert solution.converged
         np.testing.assert_allclose(solution.coef, expected.coef, atol=2e-5)
         assert solution.objective == pytest.approx(expected.objective, rel=1e-8)
-    walked = solve_l1(Recomputed(Z), y, 3.0, loss, tol=1e-9, max_memory_mb=0.0)
-    np.testing.assert_allclose(walked.coef, expected.coef, atol=2e-5)
-    assert lambda_max(Recomputed(Z), y, loss) == pytest.approx(lambda_max(sparse.csr_matrix(Z), y, loss), rel=1e-9)
+    computed = solve_l1(Recomputed(Z), y, 3.0, loss, tol=1e-9, max_memory_mb=0.0)
+    np.testing.assert_allclose(computed.coef, expected.coef, atol=2e-5)
+    assert lambda_max(Recomputed(Z), y, loss) == pytest.approx(lambda_max(DenseMatrix(Z), y, loss), rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_small_working_set_gets_there_too(loss):
     Z, y = make(150, 80, loss)
-    lam = 0.01 * lambda_max(Z, y, loss)
-    expected = solve_l1(Z, y, lam, loss, tol=1e-6)
+    lam = 0.01 * lambda_max(DenseMatrix(Z), y, loss)
+    expected = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-6)
     assert np.count_nonzero(expected.coef) > 20
-    small = solve_l1(Z, y, lam, loss, tol=1e-4, working=20, max_iter=3000)
+    small = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-4, working=20, max_iter=3000)
     assert small.converged
     assert max(entry["working"] for entry in small.trace) <= 20
     assert small.objective == pytest.approx(expected.objective, rel=3e-6)
@@ -269,7 +245,7 @@ def test_threads_change_nothing_but_rounding(loss, order):
     found = []
     for threads in (1, 2):
         env.set_threads(threads)
-        found.append(solve_l1(Z, y, 2.0, loss, tol=1e-8))
+        found.append(solve_l1(DenseMatrix(Z), y, 2.0, loss, tol=1e-8))
     np.testing.assert_allclose(found[0].coef, found[1].coef, atol=1e-5)
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
 
@@ -277,12 +253,12 @@ def test_threads_change_nothing_but_rounding(loss, order):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_path(loss):
     Z, y = make(200, 80, loss)
-    lams = np.geomspace(lambda_max(Z, y, loss) * 1.01, 1.0, 8)
-    path = path_l1(Z, y, lams[::-1], loss, tol=1e-6)
+    lams = np.geomspace(lambda_max(DenseMatrix(Z), y, loss) * 1.01, 1.0, 8)
+    path = path_l1(DenseMatrix(Z), y, lams[::-1], loss, tol=1e-6)
     assert [s.converged for s in path] == [True] * 8
     assert path[0].trace[-1]["nnz"] == 0 and path[-1].trace[-1]["nnz"] > 0
     for lam, solution in zip(lams, path):
-        alone = solve_l1(Z, y, lam, loss, tol=1e-6)
+        alone = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-6)
         assert solution.objective == pytest.approx(alone.objective, rel=3e-6)
         assert solution.gap <= 1e-6 * solution.objective
 
@@ -296,8 +272,8 @@ def test_rounds_share_a_gram_cache(loss):
     for new in np.array_split(rng.permutation(300), 5):
         columns = np.concatenate([active, new])
         start = np.concatenate([coef, np.zeros(len(new))])
-        solution = solve_l1(Z[:, columns], y, 1.0, loss, coef0=start, gram=cache, tol=1e-7)
-        plain = solve_l1(Z[:, columns], y, 1.0, loss, tol=1e-7)
+        solution = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, coef0=start, gram=cache, tol=1e-7)
+        plain = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, tol=1e-7)
         assert solution.converged
         assert solution.objective == pytest.approx(plain.objective, rel=3e-7)
         assert solution.objective == pytest.approx(objective(Z[:, columns], y, 1.0, loss, solution.coef), rel=1e-9)
@@ -313,14 +289,14 @@ def test_rounds_share_a_gram_cache(loss):
 def test_gram_cache_forgets_what_was_dropped_with_a_weight():
     Z, y = fourier(300, 40)
     cache = GramCache()
-    solution = solve_l1(Z, y, 1.0, SquaredHinge, gram=cache)
+    solution = solve_l1(DenseMatrix(Z), y, 1.0, SquaredHinge, gram=cache)
     assert cache.recall(solution.coef) is not None
     np.testing.assert_allclose(cache.recall(np.append(solution.coef, [0.0])), Z.astype(float) @ solution.coef, atol=1e-9)
     assert cache.recall(np.append(solution.coef, [1.0])) is None
     kept = np.flatnonzero(solution.coef)[1:]
     cache.keep(kept)
     assert cache.recall(solution.coef[kept]) is None
-    other = solve_l1(Z[:200], y[:200], 1.0, SquaredHinge, gram=cache)
+    other = solve_l1(DenseMatrix(Z[:200]), y[:200], 1.0, SquaredHinge, gram=cache)
     assert other.converged
     cache.keep([])
     assert len(cache.columns) == 0
@@ -328,29 +304,29 @@ def test_gram_cache_forgets_what_was_dropped_with_a_weight():
 
 def test_limits_are_reported():
     Z, y = fourier(500, 200)
-    stopped = solve_l1(Z, y, 0.1, SquaredHinge, max_iter=1)
+    stopped = solve_l1(DenseMatrix(Z), y, 0.1, SquaredHinge, max_iter=1)
     assert not stopped.converged and stopped.n_iter == 1 and stopped.gap > 1e-4 * stopped.objective
-    late = solve_l1(Z, y, 0.1, SquaredHinge, deadline=time.monotonic() - 1)
+    late = solve_l1(DenseMatrix(Z), y, 0.1, SquaredHinge, deadline=time.monotonic() - 1)
     assert not late.converged and late.n_iter == 0
 
 
 def test_bad_arguments_are_named():
     Z, y = make(10, 3, SquaredHinge)
     with pytest.raises(UsageError, match="hinge.*choose one of squared"):
-        solve_l1(Z, y, 1.0, Hinge)
+        solve_l1(DenseMatrix(Z), y, 1.0, Hinge)
     for lam in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(UsageError, match="lam is .*positive"):
-            solve_l1(Z, y, lam, Squared)
+            solve_l1(DenseMatrix(Z), y, lam, Squared)
     with pytest.raises(UsageError, match="labels.*-1 and \\+1"):
-        solve_l1(Z, y + 1, 1.0, Logistic)
+        solve_l1(DenseMatrix(Z), y + 1, 1.0, Logistic)
     with pytest.raises(UsageError, match="y has shape"):
-        solve_l1(Z, y[:4], 1.0, Squared)
+        solve_l1(DenseMatrix(Z), y[:4], 1.0, Squared)
     with pytest.raises(UsageError, match="coef0 has shape"):
-        solve_l1(Z, y, 1.0, Squared, coef0=np.zeros(5))
+        solve_l1(DenseMatrix(Z), y, 1.0, Squared, coef0=np.zeros(5))
     with pytest.raises(UsageError, match="dimensions"):
-        solve_l1(Z[0], y, 1.0, Squared)
+        DenseMatrix(Z[0])
     with pytest.raises(UsageError, match="list"):
-        solve_l1([[1.0]], y, 1.0, Squared)
+        DenseMatrix([[1.0]])
 
 
 def quadratic(k=60, rank=25, seed=0):
@@ -371,16 +347,16 @@ def test_small_quadratic(lam):
     assert value[0] == pytest.approx(value[1], abs=1e-6 * (1 + abs(value[0])))
 
 
-@pytest.mark.parametrize("form", ["float32", "blocks", "sparse", "path"])
+@pytest.mark.parametrize("form", ["float32", "computed", "path"])
 @pytest.mark.parametrize("lam", [1e-2, 1e-5])
 def test_separable_classes_and_a_small_lam(form, lam):
     """Where Newton steps become thousandths of themselves."""
     rng = np.random.default_rng(5)
     X = rng.uniform(size=(220, 10)).astype(np.float32)
     y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(220) > 1, 1.0, -1.0)
-    blocks = MapBlocks(sample("gaussian", 10, 400, 0, gamma=1.0), X)
-    Z = blocks.materialize().Z
-    features = {"float32": Z, "blocks": blocks, "sparse": sparse.csr_matrix(Z), "path": Z}[form]
+    computed = MapMatrix(sample("gaussian", 10, 400, 0, gamma=1.0), X)
+    Z = computed.to_array()
+    features = {"float32": DenseMatrix(Z), "computed": computed, "path": DenseMatrix(Z)}[form]
     if form == "path":
         solutions = path_l1(features, y, [1.0, 1e-1, lam], SquaredHinge)
         assert all(point.converged for point in solutions)
@@ -389,25 +365,11 @@ def test_separable_classes_and_a_small_lam(form, lam):
     wide = Z.astype(np.float64)
     value = lam * np.abs(solution.coef).sum() + np.sum(np.maximum(1 - y * (wide @ solution.coef), 0) ** 2)
     assert solution.objective == pytest.approx(value, rel=1e-9)
-    x, alpha = hinge_interior_point(as_design(wide), y, np.zeros(400), lam, 1e-9)
+    x, alpha = hinge_interior_point(DenseMatrix(wide), y, np.zeros(400), lam, 1e-9)
     assert np.abs(wide.T @ (y * alpha)).max() <= lam * (1 + 1e-9) and alpha.min() >= 0
     best = lam * np.abs(x).sum() + np.sum(np.maximum(1 - y * (wide @ x), 0) ** 2)
     assert best - (alpha.sum() - alpha @ alpha / 4) <= 1e-9 * best
     assert best * (1 - 1e-9) <= value <= best * (1 + 1.01e-4)
-
-
-def test_columns_in_float64_of_every_design():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(size=(50, 3)).astype(np.float32)
-    blocks = MapBlocks(sample("laplacian", 3, 30, 0, gamma=1.0), X)
-    bins = BinnedFeatures(rng.integers(0, 4, (6, 50)).astype(np.uint16), [0, 4, 8, 12, 16, 20, 24])
-    columns = np.array([1, 4, 5, 22])
-    for features in (blocks, blocks.materialize(), sparse.csr_matrix(blocks.materialize().Z), bins):
-        design = as_design(features)
-        wide = design.wide(columns)
-        assert wide.dtype == np.float64
-        for k, column in enumerate(columns):
-            np.testing.assert_allclose(wide[:, k], design.predict(np.eye(design.shape[1])[column]), rtol=1e-6)
 
 
 def test_indefinite_by_noise():
@@ -429,8 +391,9 @@ def test_gram_of_scaled_signs_is_exact():
     signs = np.where(rng.random((5000, 40)) < 0.3, -1.0, 1.0)
     scales = rng.random(40).astype(np.float32) + np.float32(0.1)
     rows = np.flatnonzero(rng.random(5000) < 0.7)
-    design = as_design((signs * scales).astype(np.float32))
-    square, cross = design.cross(rows, np.full(len(rows), 2.0), np.arange(30), np.arange(30, 40))
+    weights = np.zeros(5000)
+    weights[rows] = 2.0
+    square, cross = DenseMatrix((signs * scales).astype(np.float32)).gram(np.arange(30), np.arange(30, 40), weights)
     wide = scales.astype(np.float64)
     expected = 2.0 * wide[:, None] * wide * (signs[rows].T @ signs[rows])
     np.testing.assert_allclose(square, expected[:30, :30], rtol=1e-14)
@@ -469,28 +432,28 @@ def test_segment_minimum_against_a_grid():
     (np.c_[np.ones(20), np.zeros(20)], np.arange(20.0), 1.0, Squared, [0.0, 1.0]),
 ])  # fmt: skip
 def test_starts_without_curvature(Z, y, lam, loss, coef0):
-    solution = solve_l1(Z, y, lam, loss, coef0=np.array(coef0))
+    solution = solve_l1(DenseMatrix(Z), y, lam, loss, coef0=np.array(coef0))
     assert solution.converged
-    assert solution.objective == pytest.approx(solve_l1(Z, y, lam, loss).objective, rel=1e-4)
+    assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z), y, lam, loss).objective, rel=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("factor", [1.5, 10.0, 1e3])
 def test_starts_far_beyond_the_margin(loss, factor):
     Z, y = make(100, 300, loss)
-    top = lambda_max(Z, y, loss)
-    coef0 = factor * solve_l1(Z, y, 1e-4 * top, loss).coef
-    solution = solve_l1(Z, y, 0.05 * top, loss, coef0=coef0)
+    top = lambda_max(DenseMatrix(Z), y, loss)
+    coef0 = factor * solve_l1(DenseMatrix(Z), y, 1e-4 * top, loss).coef
+    solution = solve_l1(DenseMatrix(Z), y, 0.05 * top, loss, coef0=coef0)
     assert solution.converged
-    assert solution.objective == pytest.approx(solve_l1(Z, y, 0.05 * top, loss).objective, rel=2e-4)
+    assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z), y, 0.05 * top, loss).objective, rel=2e-4)
 
 
 def test_rows_of_an_array_in_another_order():
     Z, y = make(50, 5, Squared)
     order = np.random.default_rng(0).permutation(50)
-    expected = solve_l1(Z[order], y, 0.1, Squared, tol=1e-8)
-    for blocks in (ArrayBlocks(Z).subset(order), ArrayBlocks(Z, rows=7).subset(order)):
-        np.testing.assert_allclose(solve_l1(blocks, y, 0.1, Squared, tol=1e-8).coef, expected.coef, atol=1e-6)
+    expected = solve_l1(DenseMatrix(Z[order]), y, 0.1, Squared, tol=1e-8)
+    for part in (DenseMatrix(Z).rows(order), DenseMatrix(np.asfortranarray(Z)).rows(order)):
+        np.testing.assert_allclose(solve_l1(part, y, 0.1, Squared, tol=1e-8).coef, expected.coef, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -499,7 +462,7 @@ def test_features_that_are_not_finite(loss, value):
     Z, y = make(50, 5, loss)
     Z[3, 2] = value
     with pytest.raises(DataError, match="not finite"):
-        solve_l1(Z, y, 1.0, loss)
+        solve_l1(DenseMatrix(Z), y, 1.0, loss)
 
 
 @pytest.mark.parametrize("lam", [1e-3, 1e-4])
@@ -511,6 +474,6 @@ def test_float32_features_and_a_small_lam(lam, monkeypatch):
     Z = sample("gaussian", 3, 600, 0, gamma=2.0).transform(X.astype(np.float32))
     for small in (l1_products.SMALL, 0):
         monkeypatch.setattr(l1_products, "SMALL", small)
-        solution = solve_l1(Z, y, lam, Squared, max_iter=60)
+        solution = solve_l1(DenseMatrix(Z), y, lam, Squared, max_iter=60)
         assert solution.converged
-    assert solution.objective == pytest.approx(solve_l1(Z.astype(np.float64), y, lam, Squared).objective, rel=2e-4)
+    assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z.astype(np.float64)), y, lam, Squared).objective, rel=2e-4)

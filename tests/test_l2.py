@@ -10,7 +10,8 @@ from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
-from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.mapped import MapMatrix
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.ridge import solve_ridge
 
@@ -57,11 +58,11 @@ def test_the_gap_bounds_the_suboptimality(loss, shape, lam):
     Z, y = make(*shape)
     w, best = reference(Z, y, lam, loss)
     for tol in (1e-1, 1e-4, 1e-9):
-        solution = solve_l2(ArrayBlocks(Z), y, lam, loss, tol=tol)
+        solution = solve_l2(DenseMatrix(Z), y, lam, loss, tol=tol)
         assert solution.converged
         assert solution.gap <= tol * solution.objective
         assert -1e-9 * best <= solution.objective - best <= solution.gap + 1e-9 * best
-        assert l2_certificate(ArrayBlocks(Z), y, solution.coef, lam, loss) == pytest.approx(
+        assert l2_certificate(DenseMatrix(Z), y, solution.coef, lam, loss) == pytest.approx(
             (solution.objective, solution.gap), rel=1e-6, abs=1e-12 * best
         )
     assert np.linalg.norm(solution.coef - w) <= np.sqrt(2 * solution.gap / lam) * 1.01 + 1e-6 * np.linalg.norm(w)
@@ -75,7 +76,7 @@ def test_the_certificate_of_any_point_is_primal_minus_dual(loss):
     u = loss.clip_dual(loss.derivative(Z @ w, y), y)
     v = Z.astype(np.float64).T @ u
     dual = -loss.conjugate(u, y).sum() - v @ v / (2 * lam)
-    value, gap = l2_certificate(ArrayBlocks(Z), y, w, lam, loss)
+    value, gap = l2_certificate(DenseMatrix(Z), y, w, lam, loss)
     assert value == pytest.approx(objective(Z, y, lam, loss, w), rel=1e-9)
     assert gap == pytest.approx(value - dual, rel=1e-4)
 
@@ -89,7 +90,7 @@ def test_ill_conditioned_features(loss, shape, limit):
     Z[:, 6] = 0
     lam = 1e-3
     w, best = reference(Z, y, lam, loss)
-    solution = solve_l2(ArrayBlocks(Z), y, lam, loss, tol=1e-6, max_memory_mb=limit)
+    solution = solve_l2(DenseMatrix(Z), y, lam, loss, tol=1e-6, max_memory_mb=limit)
     assert solution.converged
     assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
     assert abs(solution.coef[6]) <= 1e-4
@@ -99,8 +100,8 @@ def test_ill_conditioned_features(loss, shape, limit):
 
 def test_squared_loss_is_ridge():
     Z, y = make(200, 40)
-    a = solve_l2(ArrayBlocks(Z), y, 0.5, Squared, tol=1e-12)
-    b = solve_ridge(ArrayBlocks(Z), y, 0.5, tol=1e-12)
+    a = solve_l2(DenseMatrix(Z), y, 0.5, Squared, tol=1e-12)
+    b = solve_ridge(DenseMatrix(Z), y, 0.5, tol=1e-12)
     np.testing.assert_allclose(a.coef, b.coef, atol=1e-6)
 
 
@@ -108,10 +109,10 @@ def test_squared_loss_is_ridge():
 def test_agrees_with_scikit_learn(n_columns):
     Z, y = make(300, n_columns, seed=5)
     exact = Z.astype(np.float64)
-    ours = solve_l2(ArrayBlocks(Z), y, 2.0, Logistic, tol=1e-9)
+    ours = solve_l2(DenseMatrix(Z), y, 2.0, Logistic, tol=1e-9)
     peer = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8, max_iter=5000).fit(exact, y)
     np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
-    ours = solve_l2(ArrayBlocks(Z), y, 2.0, SquaredHinge, tol=1e-9)
+    ours = solve_l2(DenseMatrix(Z), y, 2.0, SquaredHinge, tol=1e-9)
     peer = LinearSVC(C=0.5, fit_intercept=False, loss="squared_hinge", tol=1e-8, max_iter=100_000).fit(exact, y)
     np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
 
@@ -123,8 +124,8 @@ def test_blocks_map_array_and_threads_agree(loss, n_features):
     X = rng.uniform(-1, 1, (800, 4)).astype(np.float32)
     y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] > 0, 1.0, -1.0)
     feature_map = sample("gaussian", 4, n_features, 0, gamma=1.0)
-    forms = [MapBlocks(feature_map, X, n_features**-0.5, rows=rows) for rows in (300, 800)]
-    forms.append(forms[0].materialize())
+    forms = [MapMatrix(feature_map, X, n_features**-0.5, block=rows) for rows in (300, 800)]
+    forms.append(forms[0].hold())
     solutions = [solve_l2(form, y, 0.1, loss, tol=1e-10) for form in forms]
     try:
         for count in (1, 2):
@@ -141,8 +142,8 @@ def test_blocks_map_array_and_threads_agree(loss, n_features):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_warm_start_from_the_solution_stops_at_once(loss):
     Z, y = make(200, 40)
-    first = solve_l2(ArrayBlocks(Z), y, 1.0, loss, tol=1e-8)
-    again = solve_l2(ArrayBlocks(Z), y, 1.0, loss, tol=1e-8, coef0=first.coef)
+    first = solve_l2(DenseMatrix(Z), y, 1.0, loss, tol=1e-8)
+    again = solve_l2(DenseMatrix(Z), y, 1.0, loss, tol=1e-8, coef0=first.coef)
     assert again.n_iter == 0 and again.converged
     assert np.array_equal(again.coef, first.coef)
 
@@ -151,35 +152,35 @@ def test_a_warm_start_from_the_solution_stops_at_once(loss):
 def test_all_labels_equal(loss):
     Z, _ = make(50, 6)
     Z[:, 0] = 1
-    solution = solve_l2(ArrayBlocks(Z), np.ones(50), 1e-2, loss, tol=1e-8)
+    solution = solve_l2(DenseMatrix(Z), np.ones(50), 1e-2, loss, tol=1e-8)
     assert solution.converged
     assert np.all(Z @ solution.coef > 0)
 
 
 def test_features_that_are_all_zero():
-    solution = solve_l2(ArrayBlocks(np.zeros((20, 4), np.float32)), np.ones(20), 1.0, SquaredHinge)
+    solution = solve_l2(DenseMatrix(np.zeros((20, 4), np.float32)), np.ones(20), 1.0, SquaredHinge)
     assert solution.converged and not solution.coef.any() and solution.objective == 20
 
 
 def test_the_same_call_gives_the_same_bits():
     Z, y = make(300, 50, decay=0.1)
-    runs = [solve_l2(ArrayBlocks(Z), y, 1e-2, SquaredHinge, max_memory_mb=0.02).coef for _ in range(2)]
+    runs = [solve_l2(DenseMatrix(Z), y, 1e-2, SquaredHinge, max_memory_mb=0.02).coef for _ in range(2)]
     assert np.array_equal(*runs)
 
 
 def test_the_iteration_limit_is_reported():
     Z, y = make(200, 40)
-    solution = solve_l2(ArrayBlocks(Z), y, 1e-3, SquaredHinge, tol=1e-10, max_iter=1)
+    solution = solve_l2(DenseMatrix(Z), y, 1e-3, SquaredHinge, tol=1e-10, max_iter=1)
     assert not solution.converged and solution.n_iter == 1
-    late = solve_l2(ArrayBlocks(Z), y, 1e-3, SquaredHinge, tol=1e-10, deadline=0.0)
+    late = solve_l2(DenseMatrix(Z), y, 1e-3, SquaredHinge, tol=1e-10, deadline=0.0)
     assert not late.converged and late.n_iter == 0
 
 
 def test_refusals():
     Z, y = make(20, 4)
     with pytest.raises(UsageError, match="'hinge' is not smooth"):
-        solve_l2(ArrayBlocks(Z), y, 1.0, Hinge)
+        solve_l2(DenseMatrix(Z), y, 1.0, Hinge)
     with pytest.raises(UsageError, match="lambda is 0"):
-        solve_l2(ArrayBlocks(Z), y, 0, SquaredHinge)
+        solve_l2(DenseMatrix(Z), y, 0, SquaredHinge)
     with pytest.raises(UsageError, match="19 targets for 20 rows"):
-        solve_l2(ArrayBlocks(Z), y[:19], 1.0, SquaredHinge)
+        solve_l2(DenseMatrix(Z), y[:19], 1.0, SquaredHinge)

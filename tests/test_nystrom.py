@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from rfx import env, kernels, methods
 from rfx.errors import DataError, UsageError
 from rfx.features.nystrom import NystromMap, choose_landmarks, rpcholesky
-from rfx.operators.blocks import MapBlocks, apply
+from rfx.operators.mapped import MapMatrix
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 4))
@@ -124,7 +124,7 @@ def test_nearly_dependent_landmarks():
     np.testing.assert_allclose(folded, Z @ weights, atol=1e-6)
 
 
-def test_what_blocks_ask_of_a_map():
+def test_what_a_matrix_asks_of_a_map():
     params, _ = problem("laplacian")
     whole = NystromMap("laplacian", X[:90], params, np.float64)
     Z = whole.transform(X)
@@ -139,9 +139,9 @@ def test_what_blocks_ask_of_a_map():
     short = NystromMap("laplacian", X[:90], params)
     assert short.transform(X).dtype == np.float32
     np.testing.assert_allclose(short.transform(X), Z, atol=1e-6)
-    for blocks in (MapBlocks(whole, X, rows=37), MapBlocks(whole, sp.csr_matrix(X), rows=256)):
-        np.testing.assert_allclose(apply(blocks, np.arange(90.0)), Z @ np.arange(90.0), rtol=1e-9)
-    assert sum(part.shape[1] for _, part in MapBlocks(whole, X).columns(40)) == 90
+    for features in (MapMatrix(whole, X, block=37), MapMatrix(whole, sp.csr_matrix(X), block=256)):
+        np.testing.assert_allclose(features.matvec(np.arange(90.0)), Z @ np.arange(90.0), rtol=1e-9)
+    assert sum(part.shape[1] for _, part in MapMatrix(whole, X).column_blocks(40)) == 90
     with pytest.raises(DataError, match="have 3 features, but the map was made for 4"):
         whole.transform(X[:, :3])
 

@@ -7,10 +7,11 @@ from rfx import env, losses, methods
 from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.features.binning import sample_grids
-from rfx.operators.binned import BinnedFeatures
-from rfx.operators.blocks import ArrayBlocks, MapBlocks
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.mapped import MapMatrix
 from rfx.solvers.l1.newton import lambda_max, solve_l1
-from rfx.solvers.l1.prcd import as_columns, solve_prcd
+from rfx.solvers.l1.prcd import solve_prcd
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))
@@ -21,14 +22,14 @@ LOSSES = {"squared": (losses.Squared, VALUES), "squared_hinge": (losses.SquaredH
 
 def bins():
     ids, found = sample_grids("laplacian", 3, 60, 0, gamma=2.0).number(X)
-    return BinnedFeatures(ids, found.starts)
+    return BinnedMatrix(ids, found.starts)
 
 
 def fourier(rows=X):
-    return MapBlocks(sample("laplacian", 3, 120, 0, gamma=2.0), rows)
+    return MapMatrix(sample("laplacian", 3, 120, 0, gamma=2.0), rows)
 
 
-FEATURES = {"bins": bins(), "fourier": fourier(), "array": ArrayBlocks(RNG.standard_normal((400, 50)))}
+FEATURES = {"bins": bins(), "fourier": fourier(), "array": DenseMatrix(RNG.standard_normal((400, 50)))}
 
 
 @pytest.fixture(params=[1, 2, 4])
@@ -80,7 +81,7 @@ def test_a_pass_is_one_exact_sweep_by_one_thread():
 def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
     # equal columns: two threads that move one each at the same time go twice as far as they should
     column = RNG.standard_normal((3000, 1))
-    Z = ArrayBlocks(np.repeat(column, 64, axis=1))
+    Z = DenseMatrix(np.repeat(column, 64, axis=1))
     y = column[:, 0] + 0.1 * RNG.standard_normal(3000)
     env.set_threads(4)
     try:
@@ -95,7 +96,7 @@ def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
 def test_features_beyond_the_memory_are_computed_block_by_block(features):
     (loss, y), Z = LOSSES["squared_hinge"], FEATURES[features]
     lam = 0.1 * lambda_max(Z, y, loss)
-    whole, parts = (solve_prcd(as_columns(Z, limit), y, lam, loss, max_iter=5000) for limit in (None, 0.05))
+    whole, parts = (solve_prcd(Z, y, lam, loss, max_iter=5000, max_memory_mb=limit) for limit in (None, 0.05))
     assert whole.converged and parts.converged and parts.objective == pytest.approx(whole.objective, rel=2e-4)
 
 
@@ -110,7 +111,7 @@ def test_edges_and_refusals():
             solve_prcd(Z, y, 1.0, losses.Hinge)
         with pytest.raises(UsageError, match="lambda is 0"):
             solve_prcd(Z, y, 0.0, loss)
-    empty = ArrayBlocks(np.zeros((400, 3)))
+    empty = DenseMatrix(np.zeros((400, 3)))
     assert not solve_prcd(empty, y, 1e-3, loss).coef.any()
 
 

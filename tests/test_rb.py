@@ -9,12 +9,11 @@ from rfx.errors import UsageError
 from rfx.experiments import results, single
 from rfx.features.binning import BinningMap, sample_grids
 from rfx.methods.validation import held_out
-from rfx.operators.binned import BinnedFeatures
-from rfx.operators.blocks import ArrayBlocks
-from rfx.operators.columns import as_design
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.dense import DenseMatrix
 from rfx.solvers.binned_l2 import solve_binned_l2, solve_binned_ridge
-from rfx.solvers.l1.bins import _epoch, lambda_max, rb_l1_certificate, solve_rb_l1
-from rfx.solvers.l1.newton import solve_l1
+from rfx.solvers.l1.bins import _epoch, rb_l1_certificate, solve_rb_l1
+from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.line_search import line_minimum
@@ -27,11 +26,11 @@ LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
 
 def numbered(rows=X, n_grids=60, gamma=2.0):
     ids, bins = sample_grids("laplacian", rows.shape[1], n_grids, 0, gamma=gamma).number(rows)
-    return BinnedFeatures(ids, bins.starts)
+    return BinnedMatrix(ids, bins.starts)
 
 
 Z = numbered()
-DENSE = Z.csr().toarray()
+DENSE = Z.to_array()
 
 
 @pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
@@ -40,7 +39,7 @@ def test_ridge_agrees_with_a_direct_solution(lam):
     solution = solve_binned_ridge(Z, Y, lam, tol=1e-12)
     expected = DENSE.T @ np.linalg.solve(DENSE @ DENSE.T + lam * np.eye(400), Y)
     np.testing.assert_allclose(solution.coef, expected, atol=1e-5)
-    certificates = [l2_certificate(ArrayBlocks(DENSE), y, w, lam, losses.Squared) for y, w in zip(Y.T, solution.coef.T)]
+    certificates = [l2_certificate(DenseMatrix(DENSE), y, w, lam, losses.Squared) for y, w in zip(Y.T, solution.coef.T)]
     assert solution.objective == pytest.approx(sum(objective for objective, _ in certificates), rel=1e-9)
     assert solution.converged and solution.gap <= 1e-12 * solution.objective
     single = solve_binned_ridge(Z, Y[:, 0], lam, tol=1e-12)
@@ -60,10 +59,10 @@ def test_ridge_certificate_bounds_the_distance_to_the_optimum():
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_newton_agrees_with_the_dense_solver(loss, lam):
     solution = solve_binned_l2(Z, LABELS, lam, loss, tol=1e-8)
-    expected = solve_l2(ArrayBlocks(DENSE), LABELS, lam, loss, tol=1e-9)
+    expected = solve_l2(DenseMatrix(DENSE), LABELS, lam, loss, tol=1e-9)
     assert solution.converged and 0 <= solution.gap <= 1e-8 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
-    objective, _ = l2_certificate(ArrayBlocks(DENSE), LABELS, solution.coef, lam, loss)
+    objective, _ = l2_certificate(DenseMatrix(DENSE), LABELS, solution.coef, lam, loss)
     assert objective == pytest.approx(solution.objective, rel=1e-9)
 
 
@@ -144,7 +143,7 @@ def test_l1_agrees_with_the_dense_solver(name, share, crowded):
     solution = solve_rb_l1(Z, y, lam, loss, tol=1e-6, crowded=crowded)
     by_grids = [entry["working"] == Z.shape[1] for entry in solution.trace]
     assert any(by_grids) == (crowded == 10) and solution.trace[-1]["iteration"] == solution.n_iter
-    expected = solve_l1(ArrayBlocks(DENSE), y, lam, loss, tol=1e-7)
+    expected = solve_l1(DenseMatrix(DENSE), y, lam, loss, tol=1e-7)
     assert solution.converged and 0 <= solution.gap <= 1e-6 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
     f = DENSE @ solution.coef
@@ -158,26 +157,23 @@ def test_l1_agrees_with_the_dense_solver(name, share, crowded):
 
 
 def test_the_gram_of_bins_counts_weighted_meetings():
-    design = as_design(Z)
     left, right = np.split(RNG.permutation(Z.shape[1])[:200], [70])
     margin, changes = np.where(RNG.random(400) < 0.4, 2.0, 0.0), RNG.choice([-2.0, 0.0, 2.0], 400)
     for weights in (np.ones(400), margin, changes, RNG.standard_normal(400), np.zeros(400)):
-        rows = np.flatnonzero(weights)
-        square, rest = design.cross(rows, weights[rows], left, right)
+        square, rest = Z.gram(left, right, weights)
         weighted = weights[:, None] * DENSE
         np.testing.assert_allclose(square, DENSE[:, left].T @ weighted[:, left], atol=1e-12)
         np.testing.assert_allclose(rest, DENSE[:, left].T @ weighted[:, right], atol=1e-12)
-        whole = design.cross(rows, weights[rows], np.arange(Z.shape[1]))
+        whole = Z.gram(np.arange(Z.shape[1]), weights=weights)
         np.testing.assert_allclose(whole, DENSE.T @ weighted, atol=1e-12)
         assert np.array_equal(whole, whole.T)
-    assert design.cross(np.arange(400), np.ones(400), left[:0], right)[1].shape == (0, 130)
+    assert Z.gram(left[:0], right, np.ones(400))[1].shape == (0, 130)
 
 
 def test_row_weights_are_rounded_to_few_values():
-    design = as_design(Z)
     few, many = np.where(LABELS > 0, 2.0, 0.0), losses.Logistic.second_derivative(RNG.uniform(-6, 6, 5000), np.ones(5000))
-    assert np.array_equal(design.rounded(few), few) and not design.rounded(np.zeros(3)).any()
-    rounded = design.rounded(many)
+    assert np.array_equal(Z.gram_weights(few), few) and not Z.gram_weights(np.zeros(3)).any()
+    rounded = Z.gram_weights(many)
     assert np.all(np.abs(np.log(rounded / many)) <= 0.5 * np.log(1.25) + 1e-12) and len(np.unique(rounded)) < 30
 
 

@@ -7,8 +7,9 @@ from sklearn.linear_model import Ridge
 from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
-from rfx.operators.blocks import ArrayBlocks, MapBlocks
-from rfx.operators.cg import Gram, choose_factor
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.factors import Gram, choose_factor
+from rfx.operators.mapped import MapMatrix
 from rfx.solvers import ridge
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
@@ -39,7 +40,7 @@ def test_agrees_with_the_closed_form_and_the_gap_bounds_the_error(shape, outputs
     exact = reference(Z, Y, lam)
     best = objective(Z, Y, lam, exact)
     for tol in (1e-2, 1e-6, 1e-12):
-        solution = solve_ridge(ArrayBlocks(Z), Y, lam, tol=tol)
+        solution = solve_ridge(DenseMatrix(Z), Y, lam, tol=tol)
         assert solution.converged
         assert solution.coef.shape == (shape[1], *outputs)
         assert solution.objective == pytest.approx(objective(Z, Y, lam, solution.coef), rel=1e-9)
@@ -58,7 +59,7 @@ def test_ill_conditioned_features_need_the_correction_and_get_it(shape, limit):
     lam = 1e-4
     exact = reference(Z, Y, lam)
     best = objective(Z, Y, lam, exact)
-    solution = solve_ridge(ArrayBlocks(Z), Y, lam, tol=1e-6, max_memory_mb=limit)
+    solution = solve_ridge(DenseMatrix(Z), Y, lam, tol=1e-6, max_memory_mb=limit)
     assert solution.converged
     assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
     assert abs(solution.coef[7]) <= 1e-4
@@ -73,7 +74,7 @@ def test_a_grid_of_lambdas_has_one_factor_and_the_solutions_of_each(shape, outpu
     monkeypatch.setattr(Gram, "factor", lambda self, diagonal, factor=Gram.factor: made.append(diagonal) or factor(self, diagonal))
     Z, Y = make(*shape, outputs, decay=0.05)
     lams = [10.0, 0.03, 1.0, 0.1]
-    for lam, solution in zip(lams, solve_ridge_grid(ArrayBlocks(Z), Y, lams, tol=1e-9), strict=True):
+    for lam, solution in zip(lams, solve_ridge_grid(DenseMatrix(Z), Y, lams, tol=1e-9), strict=True):
         exact = reference(Z, Y, lam)
         assert solution.converged
         assert solution.objective <= objective(Z, Y, lam, exact) * (1 + 1.01e-9)
@@ -83,7 +84,7 @@ def test_a_grid_of_lambdas_has_one_factor_and_the_solutions_of_each(shape, outpu
 
 def test_a_grid_without_the_memory_for_a_factor():
     Z, Y = make(400, 60, decay=0.3)
-    for lam, solution in zip((1.0, 0.1), solve_ridge_grid(ArrayBlocks(Z), Y, (1.0, 0.1), tol=1e-8, max_memory_mb=0.005), strict=True):
+    for lam, solution in zip((1.0, 0.1), solve_ridge_grid(DenseMatrix(Z), Y, (1.0, 0.1), tol=1e-8, max_memory_mb=0.005), strict=True):
         assert solution.converged
         assert solution.objective <= objective(Z, Y, lam, reference(Z, Y, lam)) * (1 + 1.01e-8)
 
@@ -95,8 +96,8 @@ def test_blocks_map_array_and_threads_agree(n_features):
     y = np.sin(3 * X[:, 0]) + X[:, 1]
     feature_map = sample("gaussian", 4, n_features, 0, gamma=1.0)
     scale = n_features**-0.5
-    forms = [MapBlocks(feature_map, X, scale, rows=rows) for rows in (100, 900)]
-    forms.append(forms[0].materialize())
+    forms = [MapMatrix(feature_map, X, scale, block=rows) for rows in (100, 900)]
+    forms.append(forms[0].hold())
     solutions = [solve_ridge(form, y, 0.1, tol=1e-12) for form in forms]
     try:
         for count in (1, 2):
@@ -114,16 +115,16 @@ def test_blocks_map_array_and_threads_agree(n_features):
 
 def test_degenerate_targets_and_features():
     Z, _ = make(30, 8)
-    zero = solve_ridge(ArrayBlocks(Z), np.zeros(30), 1.0)
+    zero = solve_ridge(DenseMatrix(Z), np.zeros(30), 1.0)
     assert zero.converged and zero.objective == 0 and not zero.coef.any()
-    nothing = solve_ridge(ArrayBlocks(np.zeros((30, 8), np.float32)), np.ones(30), 1.0)
+    nothing = solve_ridge(DenseMatrix(np.zeros((30, 8), np.float32)), np.ones(30), 1.0)
     assert nothing.converged and not nothing.coef.any()
     assert nothing.objective == pytest.approx(15.0)
 
 
 def test_the_iteration_limit_is_reported():
     Z, Y = make(400, 60, decay=0.3)
-    solution = solve_ridge(ArrayBlocks(Z), Y, 1e-6, tol=1e-13, max_iter=1, max_memory_mb=0.001)
+    solution = solve_ridge(DenseMatrix(Z), Y, 1e-6, tol=1e-13, max_iter=1, max_memory_mb=0.001)
     assert not solution.converged
     assert solution.n_iter <= 1
     assert solution.gap > 1e-13 * solution.objective
@@ -133,13 +134,13 @@ def test_the_iteration_limit_is_reported():
 def test_a_lambda_that_is_not_positive_is_refused(lam):
     Z, Y = make(5, 3)
     with pytest.raises(UsageError, match="lambda"):
-        solve_ridge(ArrayBlocks(Z), Y, lam)
+        solve_ridge(DenseMatrix(Z), Y, lam)
 
 
 def test_targets_that_do_not_match_the_rows_are_refused():
     Z, Y = make(5, 3)
     with pytest.raises(UsageError, match="4 targets for 5 rows"):
-        solve_ridge(ArrayBlocks(Z), Y[:4], 1.0)
+        solve_ridge(DenseMatrix(Z), Y[:4], 1.0)
 
 
 @pytest.mark.parametrize(("gamma", "lam", "direct"), [(0.3, 1.0, False), (30.0, 1e-4, True)])
@@ -153,7 +154,7 @@ def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(gamma, lam, d
     monkeypatch.setattr(ridge, "_PATIENCE", 12)
     monkeypatch.setattr(ridge, "choose_factor", lambda *args: made.append(args) or choose_factor(*args))
     Z = sample("gaussian", 5, 1300, 0, gamma=gamma).transform(X) * np.float32(1300**-0.5)
-    for solution in solve_ridge_grid(ArrayBlocks(Z), Y, [lam, 2 * lam], tol=1e-8)[:1]:
+    for solution in solve_ridge_grid(DenseMatrix(Z), Y, [lam, 2 * lam], tol=1e-8)[:1]:
         assert solution.converged
         best = objective(Z, Y, lam, reference(Z, Y, lam))
         assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
@@ -168,7 +169,7 @@ def test_plain_conjugate_gradients_to_a_residual(shape, outputs):
     exact = reference(Z, Y, lam)
     wide = Z.astype(np.float64)
     for tol in (1e-2, 1e-6):
-        solution = solve_ridge_cg(ArrayBlocks(Z), Y, lam, tol=tol)
+        solution = solve_ridge_cg(DenseMatrix(Z), Y, lam, tol=tol)
         right = wide.T @ Y
         residual = right - wide.T @ (wide @ solution.coef) - lam * solution.coef
         assert solution.converged
@@ -187,15 +188,15 @@ def test_plain_conjugate_gradients_are_those_of_the_textbook():
         step = (r @ r) / (p @ q)
         w, before, r = w + step * p, r, r - step * q
         p = r + (r @ r) / (before @ before) * p
-    short = solve_ridge_cg(ArrayBlocks(Z), y, 1.0, tol=1e-15, max_iter=7)
+    short = solve_ridge_cg(DenseMatrix(Z), y, 1.0, tol=1e-15, max_iter=7)
     np.testing.assert_allclose(short.coef, w, rtol=1e-9)
     assert short.n_iter == 7 and not short.converged
 
 
 def test_plain_conjugate_gradients_start_where_the_output_before_ended():
     Z, Y = make(300, 60, (1,), decay=0.05)
-    twice = solve_ridge_cg(ArrayBlocks(Z), np.hstack([Y, Y, -Y]), 0.01)
+    twice = solve_ridge_cg(DenseMatrix(Z), np.hstack([Y, Y, -Y]), 0.01)
     assert [entry["iterations"] for entry in twice.trace][1] == 0
     assert twice.trace[2]["iterations"] > 0 and twice.converged
-    zero = solve_ridge_cg(ArrayBlocks(Z), np.zeros((300, 2)), 0.01)
+    zero = solve_ridge_cg(DenseMatrix(Z), np.zeros((300, 2)), 0.01)
     assert zero.converged and zero.n_iter == 0 and not zero.coef.any()

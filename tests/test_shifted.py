@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import cho_factor, cho_solve
 
-from rfx.solvers.shifted import solve_shifted
+from rfx.operators.shifted import solve_shifted
 
 
 def problem(n=120, k=3, condition=1e6, seed=0):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rfx import losses
-from rfx.operators.binned import BinnedFeatures
-from rfx.operators.blocks import ArrayBlocks
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.dense import DenseMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, for_output, stack
 from rfx.solvers.binned_l2 import solve_binned_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense
@@ -73,15 +73,15 @@ LABELS = np.where(np.stack([X[:, 0] > 0, X[:, 1] > 0.3, X[:, 2] > -0.5], axis=1)
 
 
 IDS = np.stack([RNG.integers(0, 6, 400), RNG.integers(0, 5, 400)]).astype(np.uint16)
-BINS = BinnedFeatures(IDS, np.array([0, 6, 11]))
+BINS = BinnedMatrix(IDS, np.array([0, 6, 11]))
 K = np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
 SOLVERS = {
-    "ridge": lambda Y, **limits: solve_ridge(ArrayBlocks(Z), Y, 1.0, max_memory_mb=0.001, **limits),
-    "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(ArrayBlocks(Z), Y, 1.0, **limits),
+    "ridge": lambda Y, **limits: solve_ridge(DenseMatrix(Z), Y, 1.0, max_memory_mb=0.001, **limits),
+    "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(DenseMatrix(Z), Y, 1.0, **limits),
     "binned ridge": lambda Y, **limits: solve_binned_ridge(BINS, Y, 0.1, **limits),
     "kernel ridge": lambda Y, **limits: solve_kernel_ridge("gaussian", X, {"gamma": 20.0}, Y, 0.01, max_memory_mb=0.001, **limits),
     "kernel in memory": lambda Y, **limits: solve_kernel_dense(K, Y, 0.1, losses.Logistic, **limits),
-    "logistic loss, one by one": lambda Y, **limits: stack([solve_l2(ArrayBlocks(Z), y, 1.0, losses.Logistic, **limits) for y in Y.T]),
+    "logistic loss, one by one": lambda Y, **limits: stack([solve_l2(DenseMatrix(Z), y, 1.0, losses.Logistic, **limits) for y in Y.T]),
 }
 
 

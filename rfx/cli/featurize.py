@@ -113,9 +113,9 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
 
 def _dense(feature_map, scaler, X, scale):
     """(rows, features) block by block."""
-    from rfx.operators.blocks import MapBlocks
+    from rfx.operators.mapped import MapMatrix
 
-    return MapBlocks(feature_map, scaler.transform(X, dtype=feature_map.dtype), scale)
+    return MapMatrix(feature_map, scaler.transform(X, dtype=feature_map.dtype), scale).row_blocks()
 
 
 def _bins(grids, bins, scaler, X, value, rows=4096):

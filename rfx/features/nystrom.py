@@ -25,7 +25,7 @@ _LLOYD, _TURNS = 2e8, 20
 
 
 class NystromMap:
-    """z(x) = L^-1 k(x), with what rfx.operators.blocks asks of a feature map: shape, type, transform, select.
+    """z(x) = L^-1 k(x), with what a MapMatrix asks of a feature map: shape, type, transform, select.
 
     The m landmarks that are linearly independent under the kernel are kept, in the order of a Cholesky factorisation with
     complete pivoting of K_mm in float64 (LAPACK's dpstrf): it ends where no diagonal entry of what is left exceeds m eps

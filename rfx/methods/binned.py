@@ -9,7 +9,7 @@ from rfx.methods import gamma
 from rfx.methods.base import Method
 from rfx.methods.options import GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.model import Array
-from rfx.operators.binned import BinnedFeatures
+from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
 
 N_GRIDS = Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256)
@@ -75,10 +75,10 @@ class BinnedMethod(Method):
         """What training takes for each row and grid, where a bin number takes `number` bytes."""
         return number
 
-    def _number(self, grids, X) -> tuple[Bins, BinnedFeatures]:
+    def _number(self, grids, X) -> tuple[Bins, BinnedMatrix]:
         """The bins that the rows of X are in, and the features."""
         ids, bins = grids.number(X)
-        return bins, BinnedFeatures(ids, bins.starts)
+        return bins, BinnedMatrix(ids, bins.starts)
 
     def _keep_nonzero(self, grids, bins, Z, coef):
         """The model of the bins with a non-zero weight in any output, and of the grids that have such bins."""

@@ -19,8 +19,9 @@ from rfx.methods import gamma
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import DTYPE, LAM, LOSS, MOST, TOL
 from rfx.model import Array, check_within
-from rfx.operators.blocks import default_memory_mb, dense
+from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import late
+from rfx.operators.mapped import dense
 from rfx.options import Option
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.kernel.dense import solve_kernel_dense

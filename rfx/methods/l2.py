@@ -9,7 +9,7 @@ from rfx.solvers.published.liblinear import solve_liblinear
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 
-def solve(method, blocks, Y) -> Solution:
+def solve(method, Z, Y) -> Solution:
     """The weights (D, k) of `method` over its features: lam/2 ||w||^2 + sum L(w.z, y) for each column of Y (n, k).
 
     method: fitted as far as lam, loss and deadline, with the options solver, tol, max_iter and max_memory. Raises
@@ -17,37 +17,35 @@ def solve(method, blocks, Y) -> Solution:
     """
     p = method.params
     solver, tol = p["solver"], p["tol"]
-    if not blocks.shape[1]:
+    if not Z.shape[1]:
         # no feature, no weight: every prediction is zero, and that is the minimum
         values = method.loss.value(np.zeros_like(Y), Y).sum(axis=0)
         return Solution(np.zeros((0, Y.shape[1])), float(values.sum()), Certificate("gap", 0.0), 0, "converged")
     if solver == "cg":
         if method.loss.name != "squared":
             raise UsageError(f"--solver is cg, which is for squared loss, not {method.loss.name}; add --loss squared or choose rfx")
-        return solve_ridge_cg(blocks, Y, method.lam, deadline=method.deadline, **_given(p, "tol", "max_iter"))
+        return solve_ridge_cg(Z, Y, method.lam, deadline=method.deadline, **_given(p, "tol", "max_iter"))
     if solver == "liblinear":
         return method._each_output(
             Y,
-            lambda y: solve_liblinear(
-                blocks, y, method.lam, method.loss, "l2", tol=tol or 0.01, seed=p["seed"], timeout=method._remaining()
-            ),
+            lambda y: solve_liblinear(Z, y, method.lam, method.loss, "l2", tol=tol or 0.01, seed=p["seed"], timeout=method._remaining()),
         )
     limits = {"deadline": method.deadline} | _given(p, "tol", "max_iter", "max_memory")
     if method.loss.name == "squared":
-        return solve_ridge(blocks, Y, method.lam, **limits)
-    return method._each_output(Y, lambda y: solve_l2(blocks, y, method.lam, method.loss, **limits))
+        return solve_ridge(Z, Y, method.lam, **limits)
+    return method._each_output(Y, lambda y: solve_l2(Z, y, method.lam, method.loss, **limits))
 
 
-def solve_path(method, blocks, Y, lams) -> list[Solution]:
+def solve_path(method, Z, Y, lams) -> list[Solution]:
     """A Solution for each of `lams` by rfx's own solvers: squared loss from one Gram matrix, else each started at the last."""
     limits = {"deadline": method.deadline} | _given(method.params, "tol", "max_iter", "max_memory")
     if method.loss.name == "squared":
-        return solve_ridge_grid(blocks, Y, lams, **limits)
+        return solve_ridge_grid(Z, Y, lams, **limits)
 
     def follow(y):
         coef, solutions = None, []
         for lam in lams:
-            solutions.append(solve_l2(blocks, y, lam, method.loss, coef0=coef, **limits))
+            solutions.append(solve_l2(Z, y, lam, method.loss, coef0=coef, **limits))
             coef = solutions[-1].coef
         return solutions
 

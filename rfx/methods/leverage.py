@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import blas
 
 from rfx import parallel
-from rfx.operators.blocks import MapBlocks
-from rfx.operators.cg import row_gram
+from rfx.operators.factors import row_gram
+from rfx.operators.mapped import MapMatrix
 
 # Features in the pool for each one drawn; rows on which leverage is measured.
 POOL, ROWS = 10, 5000
@@ -32,19 +32,19 @@ def draw(pool, X, count: int, lam: float, seed: int):
 
 def scores(pool, X, lam: float) -> np.ndarray:
     """(M,) ridge leverages of the features of the map `pool` over the rows X (n, d), in (0, 1)."""
-    blocks = MapBlocks(pool, X, pool.n_features**-0.5)
-    gram = row_gram(blocks)
+    Z = MapMatrix(pool, X, pool.n_features**-0.5)
+    gram = row_gram(Z)
     factor = gram.factor(lam).matrix
     trsm = blas.strsm if factor.dtype == np.float32 else blas.dtrsm
     out = np.empty(pool.n_features)
 
-    def part(start, stop, columns, Z):
-        solved = trsm(1.0, factor, Z[:, start:stop], lower=1)
+    def part(start, stop, columns, own):
+        solved = trsm(1.0, factor, own[:, start:stop], lower=1)
         out[columns][start:stop] = np.einsum("ij,ij->j", solved, solved, dtype=np.float64)
 
     with parallel.one_blas_thread():
-        for columns, Z in blocks.columns():
-            parallel.for_ranges(lambda start, stop, at=columns, Z=Z: part(start, stop, at, Z), Z.shape[1], 64)
+        for columns, own in Z.column_blocks():
+            parallel.for_ranges(lambda start, stop, at=columns, own=own: part(start, stop, at, own), own.shape[1], 64)
     return out
 
 

@@ -11,7 +11,7 @@ from rfx.methods import gamma, leverage
 from rfx.methods.base import Method
 from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, N_FEATURES
 from rfx.model import Array
-from rfx.operators.blocks import MapBlocks, apply
+from rfx.operators.mapped import MapMatrix
 from rfx.options import Option, Path
 from rfx.solvers.base import Solution
 
@@ -155,7 +155,7 @@ def linear_decision(feature_map, coef, X) -> np.ndarray:
     quick = feature_map.quick_decision(X, coef)
     if quick is not None:
         return quick
-    blocks = MapBlocks(feature_map, X, rows=max(32, PREDICTION_BYTES // (feature_map.n_features * feature_map.dtype.itemsize)))
+    Z = MapMatrix(feature_map, X, block=max(32, PREDICTION_BYTES // (feature_map.n_features * feature_map.dtype.itemsize)))
     if coef.shape[1] == 1:
-        return apply(blocks, coef[:, 0])[:, None]
-    return apply(blocks, coef)
+        return Z.matvec(coef[:, 0])[:, None]
+    return Z.matvec(coef)

@@ -9,7 +9,8 @@ from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.methods import gamma, l2
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import CG, LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
-from rfx.operators.blocks import default_memory_mb, feature_blocks
+from rfx.operators.base import default_memory_mb
+from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
 
 
@@ -46,19 +47,19 @@ class Nystrom(ExpansionMethod):
         p = self.params
         self.lam = p["lam"]
         self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])
-        feature_map, blocks = self._timed(self._blocks, X)
-        solution = l2.solve(self, blocks, Y)
+        feature_map, Z = self._timed(self._features, X)
+        solution = l2.solve(self, Z, Y)
         self.rank = feature_map.n_features
         self.intercept = np.zeros(Y.shape[1])
         self._keep_nonzero(feature_map.landmarks, feature_map.fold(solution.coef))
         return solution
 
-    def _blocks(self, X):
+    def _features(self, X):
         p = self.params
         limit = default_memory_mb() if p["max_memory"] is None else p["max_memory"]
         landmarks = choose_landmarks(p["landmarks"], p["kernel"], X, self.kernel_params, p["n_features"], p["seed"], limit)
         feature_map = NystromMap(p["kernel"], landmarks, self.kernel_params, p["dtype"])
-        return feature_map, feature_blocks(feature_map, X, 1.0, limit)
+        return feature_map, feature_matrix(feature_map, X, 1.0, limit)
 
     def _describe(self):
         return super()._describe() | {"n_features": self.params["n_features"], "rank": self.rank}

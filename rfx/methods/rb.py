@@ -6,7 +6,7 @@ from rfx.features.binning import Bins
 from rfx.methods.binned import OPTIONS, BinnedMethod
 from rfx.methods.options import LAM
 from rfx.methods.validation import error, held_out
-from rfx.operators.binned import BinnedFeatures
+from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
 from rfx.solvers.base import stack
 from rfx.solvers.binned_l2 import BinnedSolution, solve_binned_l2, solve_binned_ridge
@@ -76,9 +76,9 @@ class RB(BinnedMethod):
             more_bins, more = self._timed(self._number, grids.select(slice(len(ids), size)), X)
             ids = np.concatenate([ids, more.ids]) if len(ids) else more.ids
             bins = Bins(np.concatenate([bins.keys, more_bins.keys]), np.concatenate([bins.starts, bins.starts[-1] + more_bins.starts[1:]]))
-            solution = self._solve(BinnedFeatures(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual, limits)
+            solution = self._solve(BinnedMatrix(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual, limits)
             dual = solution.dual
-            decision = BinnedFeatures(ids[:, out], bins.starts).apply(solution.coef)
+            decision = BinnedMatrix(ids[:, out], bins.starts).matvec(solution.coef)
             found = error(self.task, decision, Y[out])
             self.growth.append([size, found])
             enough = found > (1 - GAIN) * best
@@ -89,7 +89,7 @@ class RB(BinnedMethod):
                 break
             size = min(2 * size, grids.n_grids)
         bins = Bins(bins.keys[: bins.starts[chosen]], bins.starts[: chosen + 1])
-        return bins, BinnedFeatures(ids[:chosen], bins.starts), start
+        return bins, BinnedMatrix(ids[:chosen], bins.starts), start
 
     def _describe(self):
         return super()._describe() | ({"growth": self.growth} if self.params["grow"] else {})

@@ -5,7 +5,7 @@ import math
 from rfx.methods import l2
 from rfx.methods.linear import OPTIONS, LinearMethod
 from rfx.methods.options import CG, LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
-from rfx.operators.blocks import feature_blocks
+from rfx.operators.mapped import feature_matrix
 
 
 class RF(LinearMethod):
@@ -24,10 +24,10 @@ class RF(LinearMethod):
     def _fit(self, X, Y):
         lams = self._path_lams() if self.params["lam_path"] else [self.params["lam"]]
         self.lam = lams[0]
-        feature_map, blocks = self._timed(self._blocks, X, Y)
-        solutions = l2.solve_path(self, blocks, Y, lams) if self.params["lam_path"] else [l2.solve(self, blocks, Y)]
+        feature_map, Z = self._timed(self._features, X, Y)
+        solutions = l2.solve_path(self, Z, Y, lams) if self.params["lam_path"] else [l2.solve(self, Z, Y)]
         return self._keep_path(feature_map, lams, solutions, 1 / math.sqrt(self.params["n_features"]))
 
-    def _blocks(self, X, Y):
+    def _features(self, X, Y):
         feature_map = self._sample(X, Y, self.lam)
-        return feature_map, feature_blocks(feature_map, X, 1 / math.sqrt(feature_map.n_features), self.params["max_memory"])
+        return feature_map, feature_matrix(feature_map, X, 1 / math.sqrt(feature_map.n_features), self.params["max_memory"])

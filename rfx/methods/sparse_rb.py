@@ -5,7 +5,7 @@ import numpy as np
 from rfx.methods.binned import OPTIONS, BinnedMethod
 from rfx.methods.options import LAM_L1, PRCD, SOLVER
 from rfx.solvers.l1.bins import solve_rb_l1
-from rfx.solvers.l1.prcd import as_columns, solve_prcd
+from rfx.solvers.l1.prcd import solve_prcd
 
 # MiB for the Gram matrix of the bins in use: at most, and at least even where --max-memory leaves less.
 MOST, LEAST = 2048.0, 64.0
@@ -29,10 +29,8 @@ class SparseRB(BinnedMethod):
         grids = self._sample(X, Y)
         bins, Z = self._timed(self._number, grids, X)
         if self.params["solver"] == "prcd":
-            columns = self._timed(as_columns, Z)
-            solution = self._each_output(
-                Y, lambda y: solve_prcd(columns, y, self.lam, self.loss, seed=self.params["seed"], **self._limits())
-            )
+            Z = self._timed(Z.by_columns, np.inf)
+            solution = self._each_output(Y, lambda y: solve_prcd(Z, y, self.lam, self.loss, seed=self.params["seed"], **self._limits()))
         else:
             memory = min(MOST, max(LEAST, self.memory_left))
             solution = self._each_output(Y, lambda y: solve_rb_l1(Z, y, self.lam, self.loss, max_memory_mb=memory, **self._limits()))

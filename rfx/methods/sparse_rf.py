@@ -6,13 +6,14 @@ from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
 from rfx.methods.validation import error, held_out
-from rfx.operators.blocks import MapBlocks, feature_blocks
+from rfx.operators.base import default_memory_mb
+from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
 from rfx.solvers.l1.algorithm1 import screened, solve_rounds
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.newton import path_l1, solve_l1
-from rfx.solvers.l1.prcd import as_columns, solve_prcd
+from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
@@ -57,16 +58,17 @@ class SparseRF(LinearMethod):
     def _fit_path(self, feature_map, X, Y) -> Solution:
         """All lambdas of --lam-path over all features."""
         lams = self._path_lams()
-        blocks = self._timed(feature_blocks, feature_map, X, 1.0, self.params["max_memory"])
+        Z = self._timed(feature_matrix, feature_map, X, 1.0, self.params["max_memory"])
         options = {"tol": self.params["tol"] or LAST_TOL, "deadline": self.deadline, **self._limits()}
-        outputs = [path_l1(blocks, y, lams, self.loss, **options) for y in Y.T]
+        outputs = [path_l1(Z, y, lams, self.loss, **options) for y in Y.T]
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
     def _solve(self, feature_map, X, Y, lam) -> Solution:
         if self.params["solver"] == "prcd":
-            columns = self._timed(as_columns, MapBlocks(feature_map, X), self.params["max_memory"])
+            memory = self.params["max_memory"] or default_memory_mb()
+            Z = self._timed(MapMatrix(feature_map, X).by_columns, memory)
             limits = {name: self.params[name] for name in ("tol", "max_iter", "seed") if self.params[name] is not None}
-            return self._each_output(Y, lambda y: solve_prcd(columns, y, lam, self.loss, deadline=self.deadline, **limits))
+            return self._each_output(Y, lambda y: solve_prcd(Z, y, lam, self.loss, max_memory_mb=memory, deadline=self.deadline, **limits))
 
         def one(y):
             gram = GramCache()
@@ -84,7 +86,7 @@ class SparseRF(LinearMethod):
 
         return self._each_output(Y, one)
 
-    def _inner(self, gram, blocks, y, lam, loss, coef0, last):
+    def _inner(self, gram, Z, y, lam, loss, coef0, last):
         p = self.params
         if p["solver"] == "liblinear":
             tol = p["tol"] or 0.01
@@ -92,10 +94,10 @@ class SparseRF(LinearMethod):
             def solve(part, y):
                 return solve_liblinear(part, y, lam, loss, "l1", tol=tol, seed=p["seed"], timeout=self._remaining())
 
-            return screened(blocks, y, lam, loss, coef0, solve)
+            return screened(Z, y, lam, loss, coef0, solve)
         tol = p["tol"] or LAST_TOL
         return solve_l1(
-            blocks,
+            Z,
             y,
             lam,
             loss,

@@ -5,25 +5,35 @@ stays in cache. Threads share rows (gathering) or grids (scattering); sums over 
 so that no result depends on the number of threads.
 """
 
+import copy
+
 import numpy as np
-import scipy.sparse as sp
 from numba import njit
 
 from rfx import parallel
+from rfx.operators.base import Matrix, block_size, ranges
+from rfx.operators.binned_gram import meetings
+from rfx.operators.dense import DenseMatrix
 
 _PARTS = 8
 _TOGETHER = 4
 _ROWS = 8192
 # Share of the rows with a value up to which these are picked out rather than all read.
 _PICKED = 0.8
+# Row weights that are not few values already are rounded to powers of this, down to this share of the largest.
+_RATIO, _SMALLEST = 1.25, 1e-4
+_FEW = 4
 
 
-class BinnedFeatures:
+class BinnedMatrix(Matrix):
     """Z (N, D) with the value `scale` in the bin of each row and grid.
 
     ids: (R, N) numbers of the rows' bins within their grids, uint16 or int32. starts: (R + 1,) int64, the column where
     each grid begins. scale: by default 1/sqrt(R) (erratum Wu 4 of docs/papers.md), which makes Z Z' the estimate of the kernel.
     """
+
+    dtype = np.dtype(np.float64)
+    _lists = None
 
     def __init__(self, ids, starts, scale: float | None = None):
         self.ids, self.starts = ids, np.asarray(starts, dtype=np.int64)
@@ -34,11 +44,52 @@ class BinnedFeatures:
     def n_grids(self) -> int:
         return len(self.ids)
 
-    def apply(self, w) -> np.ndarray:
-        """Z w in float64: (D,) or (D, k) -> (N,) or (N, k). Grids without a weight are not read."""
-        if w.ndim == 2:
-            return np.stack([self.apply(np.ascontiguousarray(column)) for column in w.T], axis=1).reshape(self.shape[0], w.shape[1])
-        w = np.asarray(w, dtype=np.float64)
+    def rows(self, index):
+        return BinnedMatrix(np.ascontiguousarray(self.ids[:, index]), self.starts, self.scale)
+
+    def columns(self, index):
+        """These bins as an array in memory."""
+        columns = np.arange(*index.indices(self.shape[1])) if isinstance(index, slice) else index
+        out = np.empty((self.shape[0], len(columns)))
+        for k, grid in enumerate(np.searchsorted(self.starts, columns, side="right") - 1):
+            np.multiply(self.ids[grid] == columns[k] - self.starts[grid], self.scale, out=out[:, k])
+        return DenseMatrix(out)
+
+    def row_blocks(self):
+        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
+            out = np.zeros((rows.stop - rows.start, self.shape[1]))
+            np.put_along_axis(out, self.ids[:, rows].T + self.starts[:-1], self.scale, axis=1)
+            yield rows, out
+
+    def to_array(self, out=None):
+        out = np.empty(self.shape) if out is None else out
+        for rows, Z in self.row_blocks():
+            out[rows] = Z
+        return out
+
+    def by_columns(self, max_mb):
+        """With the rows of every bin: 4 bytes for each row and grid, whatever max_mb."""
+        if self._lists is not None:
+            return self
+        rows, ends = np.empty(self.ids.shape, np.int32), np.empty(self.shape[1] + 1, np.int64)
+        ends[-1] = self.ids.size
+
+        def part(start, stop):
+            _sort(self.ids[start:stop], self.starts[start : stop + 1], start * self.shape[0], rows[start:stop], ends)
+
+        parallel.for_ranges(part, self.n_grids)
+        other = copy.copy(self)
+        other._lists = rows.ravel(), ends
+        return other
+
+    def column_lists(self, width):
+        yield slice(0, self.shape[1]), self.scale, *self.by_columns(np.inf)._lists
+
+    def matvec(self, W):
+        """Grids without a weight are not read."""
+        if W.ndim == 2:
+            return np.stack([self.matvec(np.ascontiguousarray(column)) for column in W.T], axis=1).reshape(self.shape[0], W.shape[1])
+        w = np.asarray(W, dtype=np.float64)
         out = np.zeros(self.shape[0])
         grids = np.flatnonzero(np.add.reduceat(w != 0, self.starts[:-1]))
 
@@ -51,11 +102,11 @@ class BinnedFeatures:
             parallel.for_ranges(part, self.shape[0], smallest=1024)
         return out
 
-    def adjoint(self, u) -> np.ndarray:
-        """Z'u in float64: (N,) or (N, k) -> (D,) or (D, k). Rows with a zero are passed over where they are many."""
-        if u.ndim == 2:
-            return np.stack([self.adjoint(column) for column in u.T], axis=1).reshape(self.shape[1], u.shape[1])
-        u = self.scale * np.asarray(u, dtype=np.float64)
+    def rmatvec(self, U):
+        """Rows with a zero are passed over where they are many."""
+        if U.ndim == 2:
+            return np.stack([self.rmatvec(column) for column in U.T], axis=1).reshape(self.shape[1], U.shape[1])
+        u = self.scale * np.asarray(U, dtype=np.float64)
         out = np.zeros(self.shape[1])
         rows = np.flatnonzero(u)
         if len(rows) < _PICKED * len(u):
@@ -71,9 +122,13 @@ class BinnedFeatures:
         parallel.for_ranges(part, self.n_grids)
         return out
 
-    def kernel(self, a) -> np.ndarray:
-        """Z Z'a in float64, (N,) or (N, k): each grid's sums are made and gathered while they and its numbers are in cache."""
-        a = self.scale**2 * np.ascontiguousarray(a, dtype=np.float64)
+    def normal(self, P, weights=None):
+        F = self.matvec(P)
+        return self.rmatvec(F if weights is None else (F.T * weights).T)
+
+    def outer(self, U):
+        """Each grid's sums are made and gathered while they and its numbers are in cache."""
+        a = self.scale**2 * np.ascontiguousarray(U, dtype=np.float64)
         single = a.ndim == 1
         parts = min(_PARTS, -(-self.n_grids // _TOGETHER))
         groups = -(-self.n_grids // _TOGETHER)
@@ -91,16 +146,20 @@ class BinnedFeatures:
         parallel.for_ranges(part, parts)
         return sums.sum(axis=0)
 
-    def squares(self, weights=None) -> np.ndarray:
-        """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
-        return self.scale * self.adjoint(np.ones(self.shape[0]) if weights is None else weights)
+    def squares(self, weights=None):
+        return self.scale * self.rmatvec(np.ones(self.shape[0]) if weights is None else weights)
 
-    def csr(self, dtype=np.float64) -> sp.csr_matrix:
-        """Z as a general sparse matrix, at three to six times the memory: for other programs."""
-        kind = np.int32 if max(self.shape[1], self.ids.size) < 2**31 else np.int64
-        indices = (self.ids.T.astype(kind) + self.starts[:-1].astype(kind)).ravel()
-        indptr = np.arange(0, self.ids.size + 1, self.n_grids, dtype=kind)
-        return sp.csr_matrix((np.full(self.ids.size, self.scale, dtype), indices, indptr), shape=self.shape)
+    def gram(self, left, right=None, weights=None, dtype=None):
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        return meetings(self.ids, self.starts, self.scale**2 * weights, left, right)
+
+    def gram_weights(self, weights):
+        """Few values, within 12 % of those given (or up to 1e-4 of the largest): bins of rows of one weight are counted together."""
+        largest = weights.max(initial=0.0)
+        if largest <= 0 or len(np.unique(weights[:1024])) <= _FEW >= len(np.unique(weights)):
+            return weights
+        level = np.round(np.log(np.maximum(weights / largest, _SMALLEST)) / np.log(_RATIO))
+        return np.where(weights > 0, largest * _RATIO**level, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -205,3 +264,20 @@ def _around_columns(ids, sizes, u, held, out):
             g = held[a[i]]
             for k in range(columns):
                 out[i, k] += g[k]
+
+
+@njit(cache=True, nogil=True)
+def _sort(ids, starts, before, rows, ends):
+    """Counting sort of each grid's rows by bin; ends[j] <- where column j begins among all grids' rows."""
+    for r in range(len(ids)):
+        size = starts[r + 1] - starts[r]
+        place = np.zeros(size + 1, np.int64)
+        for i in range(ids.shape[1]):
+            place[ids[r, i] + 1] += 1
+        for b in range(size):
+            place[b + 1] += place[b]
+            ends[starts[r] + b] = before + r * ids.shape[1] + place[b]
+        for i in range(ids.shape[1]):
+            b = ids[r, i]
+            rows[r, place[b]] = i
+            place[b] += 1

@@ -9,95 +9,56 @@ import numpy as np
 from numba import njit
 
 from rfx import parallel
-from rfx.operators.binned import BinnedFeatures
 
-# Row weights that are not few values already are rounded to powers of this, down to this share of the largest.
-_RATIO, _SMALLEST = 1.25, 1e-4
-_FEW = 4
-# Words of a bin's bits that are counted before the next bin is looked at: what stays in the first cache.
-_WORDS, _PARTS = 256, 16
+# Numbers of 64 bits of a bin that are counted before the next bin is looked at: what stays in the first cache.
+_LENGTH, _PARTS = 256, 16
 _M1, _M2, _M4, _ONES = (np.uint64(x) for x in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101))
 _S1, _S2, _S4, _S56 = (np.uint64(x) for x in (1, 2, 4, 56))
 
 
-class BinnedDesign:
-    """Binning features for the L1 solver (see `rfx.operators.columns`): predictions, gradients and weighted Gram entries."""
+def meetings(ids, starts, weights, left, right=None):
+    """(|left|, |left|) float64 sums of the weights of the rows that two bins share; with `right`, a pair: that and (|left|, |right|).
 
-    complete = exact = True
+    ids, starts: as in BinnedMatrix. weights: (N,). left, right: column numbers.
+    """
+    columns = left if right is None else np.concatenate([left, right])
+    square = np.zeros((len(left), len(left)))
+    rest = None if right is None else np.zeros((len(left), len(right)))
+    if len(left) and np.any(weights):
+        bits, runs, values = _bits(ids, starts, weights, columns)
+        own, other = bits[: len(left)], bits[len(left) :]
+        parallel.for_ranges(lambda a, b: _triangle(own, runs, values, square, *_evenly(a, b, len(left))), _PARTS)
+        _mirror(square)
+        if right is not None:
+            parallel.for_ranges(lambda a, b: _rectangle(own[a:b], other, runs, values, rest[a:b]), len(left), parts=_PARTS)
+    return square if right is None else (square, rest)
 
-    def __init__(self, Z: BinnedFeatures):
-        self.Z, self.shape, self.itemsize = Z, Z.shape, Z.ids.itemsize
 
-    def predict(self, coef):
-        """Z coef, (N,) float64."""
-        return self.Z.apply(coef)
+def _bits(ids, starts, weights, columns):
+    """(bits (columns, numbers), runs, values): the rows in each column, those of weight values[k] in numbers runs[k] .. runs[k + 1]."""
+    rows = np.flatnonzero(weights)
+    values, kind = np.unique(weights[rows], return_inverse=True)
+    order = np.argsort(kind, kind="stable")
+    counts = np.bincount(kind, minlength=len(values))
+    runs = np.concatenate([[0], np.cumsum(-(-counts // 64))])
+    firsts = np.cumsum(counts) - counts
+    # where each row's bit is: its place among the rows of its weight, after the numbers of the weights before
+    places = np.arange(len(rows)) + (64 * runs[:-1] - firsts)[kind[order]]
+    bits = np.zeros((len(columns), int(runs[-1])), np.uint64)
+    sorted_rows = rows[order]
+    by_grid = np.argsort(columns, kind="stable")
+    grids = np.searchsorted(starts, columns[by_grid], side="right") - 1
+    used, begins = np.unique(grids, return_index=True)
+    begins = np.append(begins, len(columns))
 
-    def gradient(self, r):
-        """Z' r, (D,) float64."""
-        return self.Z.adjoint(r)
+    def part(start, stop):
+        table = np.full(int(np.diff(starts).max()), -1, np.int32)
+        for k in range(start, stop):
+            own = by_grid[begins[k] : begins[k + 1]]
+            _fill(ids[used[k]], sorted_rows, places, columns[own] - starts[used[k]], own, table, bits)
 
-    def rounded(self, weights):
-        """Row weights (N,) >= 0 of few values, within 12 % of those given (or up to 1e-4 of the largest): what `cross` is fast with.
-
-        They are the curvature of Newton steps, whose pace they change a little and whose end they do not.
-        """
-        largest = weights.max(initial=0.0)
-        if largest <= 0 or len(np.unique(weights[:1024])) <= _FEW >= len(np.unique(weights)):
-            return weights
-        level = np.round(np.log(np.maximum(weights / largest, _SMALLEST)) / np.log(_RATIO))
-        return np.where(weights > 0, largest * _RATIO**level, 0.0)
-
-    def cross(self, rows, weights, left, right=None, dtype=None):
-        """sum over `rows` of weight * z[left] z[left]', (|left|, |left|) float64, exact whatever the weights.
-
-        With `right`, a pair: that and the sum of weight * z[left] z[right]', (|left|, |right|).
-        """
-        columns = left if right is None else np.concatenate([left, right])
-        square = np.zeros((len(left), len(left)))
-        rest = None if right is None else np.zeros((len(left), len(right)))
-        if len(left) and len(rows):
-            bits, runs, values = self._bits(rows, weights, columns)
-            values = self.Z.scale**2 * values
-            own = bits[: len(left)]
-            parallel.for_ranges(lambda a, b: _triangle(own, runs, values, square, *_evenly(a, b, len(left))), _PARTS)
-            _mirror(square)
-            if right is not None:
-                other = bits[len(left) :]
-                parallel.for_ranges(lambda a, b: _rectangle(own[a:b], other, runs, values, rest[a:b]), len(left), parts=_PARTS)
-        return square if right is None else (square, rest)
-
-    def wide(self, columns):
-        """These columns as an array in float64."""
-        out = np.empty((self.shape[0], len(columns)))
-        for k, grid in enumerate(np.searchsorted(self.Z.starts, columns, side="right") - 1):
-            np.multiply(self.Z.ids[grid] == columns[k] - self.Z.starts[grid], self.Z.scale, out=out[:, k])
-        return out
-
-    def _bits(self, rows, weights, columns):
-        """(bits (columns, words), runs, values): the rows in each column, those of weight values[k] in words runs[k] .. runs[k + 1]."""
-        values, kind = np.unique(weights, return_inverse=True)
-        order = np.argsort(kind, kind="stable")
-        counts = np.bincount(kind, minlength=len(values))
-        runs = np.concatenate([[0], np.cumsum(-(-counts // 64))])
-        firsts = np.cumsum(counts) - counts
-        # where each row's bit is: its place among the rows of its weight, after the words of the weights before
-        places = np.arange(len(rows)) + (64 * runs[:-1] - firsts)[kind[order]]
-        bits = np.zeros((len(columns), int(runs[-1])), np.uint64)
-        sorted_rows = rows[order]
-        starts = self.Z.starts
-        by_grid = np.argsort(columns, kind="stable")
-        grids = np.searchsorted(starts, columns[by_grid], side="right") - 1
-        used, begins = np.unique(grids, return_index=True)
-        begins = np.append(begins, len(columns))
-
-        def part(start, stop):
-            table = np.full(int(np.diff(starts).max()), -1, np.int32)
-            for k in range(start, stop):
-                own = by_grid[begins[k] : begins[k + 1]]
-                _fill(self.Z.ids[used[k]], sorted_rows, places, columns[own] - starts[used[k]], own, table, bits)
-
-        parallel.for_ranges(part, len(used))
-        return bits, runs, values
+    parallel.for_ranges(part, len(used))
+    return bits, runs, values
 
 
 def _evenly(start, stop, count):
@@ -139,8 +100,8 @@ def _ones(x):
 def _triangle(bits, runs, values, out, start, stop):
     """out[i, j] <- the weight of the bits that i and j have in common, for j <= i (and some above), start <= i < stop."""
     for k in range(len(values)):
-        for low in range(runs[k], runs[k + 1], _WORDS):
-            high = min(low + _WORDS, runs[k + 1])
+        for low in range(runs[k], runs[k + 1], _LENGTH):
+            high = min(low + _LENGTH, runs[k + 1])
             for first in range(0, stop, 64):
                 for i in range(max(start, first), stop):
                     _count(bits[i, low:high], bits[:, low:high], first, min(first + 64, i + 1), values[k], out[i])
@@ -150,8 +111,8 @@ def _triangle(bits, runs, values, out, start, stop):
 def _rectangle(left, right, runs, values, out):
     """out[i, j] <- out[i, j] + the weight of the bits that left_i and right_j have in common."""
     for k in range(len(values)):
-        for low in range(runs[k], runs[k + 1], _WORDS):
-            high = min(low + _WORDS, runs[k + 1])
+        for low in range(runs[k], runs[k + 1], _LENGTH):
+            high = min(low + _LENGTH, runs[k + 1])
             for first in range(0, len(right), 64):
                 for i in range(len(left)):
                     _count(left[i, low:high], right[:, low:high], first, min(first + 64, len(right)), values[k], out[i])

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.operators.binned import BinnedFeatures
 from rfx.operators.cg import check_problem, conjugate_gradients, dots, late, ratio
 from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.line_search import line_minimum, row_dual_gap
@@ -38,7 +37,7 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
     The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, taken with W = Z'A: the inner
     products of directions Z'P are P'(Z Z')P, and one product with Z Z' a step is enough.
 
-    Z: BinnedFeatures (N, D). Y: (N,) or (N, k). start: an A to start from, as of fewer grids over the same rows. tol:
+    Z: (N, D) features. Y: (N,) or (N, k). start: an A to start from, as of fewer grids over the same rows. tol:
     relative duality gap of each output. n_iter counts conjugate gradient steps. Raises UsageError for a lam that is not
     positive or targets that are not one for each row.
     """
@@ -47,12 +46,12 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
     A = np.zeros_like(Y) if start is None else np.array(start, dtype=np.float64)
     n_iter, trace = 0, []
     while True:
-        F = Z.kernel(A) if A.any() else np.zeros_like(Y)
+        F = Z.outer(A) if A.any() else np.zeros_like(Y)
         R = Y - F - lam * A
         P, KP, before = 0.0, 0.0, np.inf
         first = n_iter
         while True:
-            KR = Z.kernel(R)
+            KR = Z.outer(R)
             squares = dots(R, KR)
             objectives = 0.5 * lam * dots(A, F) + 0.5 * dots(F - Y, F - Y)
             gaps = np.minimum(np.maximum(squares, 0.0) / (2 * lam), 0.5 * dots(R, R))
@@ -72,13 +71,13 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
         if n_iter == first or stopped:
             break
     status = Budget(max_iter=max_iter, deadline=deadline).status(solved, n_iter)
-    return BinnedSolution(Z.adjoint(A), float(objectives.sum()), Certificate("gap", float(gaps.sum())), n_iter, status, trace, A)
+    return BinnedSolution(Z.rmatvec(A), float(objectives.sum()), Certificate("gap", float(gaps.sum())), n_iter, status, trace, A)
 
 
 def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, deadline=None) -> BinnedSolution:
     """One output with squared hinge, logistic or squared loss, by Newton's method with conjugate gradients.
 
-    Z: BinnedFeatures (N, D). y: (N,) labels in {-1, +1}. start: (N,) dual to start from. tol: relative duality gap.
+    Z: (N, D) features. y: (N,) labels in {-1, +1}. start: (N,) dual to start from. tol: relative duality gap.
     max_iter: Newton steps (n_iter counts them). With v = lam a + L'(Z w) and curvatures d, Newton's direction Z'q solves
     lam q + d Z Z'q = -v; q = -v/lam + sqrt(d) t turns it into a positive definite system over the rows with d > 0 alone,
     with lam + d on its diagonal, its preconditioner. Raises UsageError as `solve_binned_ridge`, and for a loss without
@@ -89,20 +88,20 @@ def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, dead
     y = np.asarray(y, dtype=np.float64)
     check_problem(Z, y, lam)
     a = np.zeros(len(y)) if start is None else np.array(start, dtype=np.float64)
-    f = Z.kernel(a) if a.any() else np.zeros(len(y))
+    f = Z.outer(a) if a.any() else np.zeros(len(y))
     n_iter, steps, trace = 0, 0, []
     while True:
         v = lam * a + loss.derivative(f, y)
-        Kv = Z.kernel(v)
+        Kv = Z.outer(v)
         objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
-        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(Z.kernel, a, f, y, lam, loss))
+        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(Z.outer, a, f, y, lam, loss))
         trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "cg": steps})
         converged = gap <= tol * objective
         if converged or n_iter >= max_iter or late(deadline):
             status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
-            return BinnedSolution(Z.adjoint(a), objective, Certificate("gap", gap), n_iter, status, trace, a)
+            return BinnedSolution(Z.rmatvec(a), objective, Certificate("gap", gap), n_iter, status, trace, a)
         q, steps = _direction(Z, v, Kv, loss.second_derivative(f, y), lam, min(0.1, np.sqrt(gap / objective)), deadline)
-        Kq = Z.kernel(q)
+        Kq = Z.outer(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
         a, f = a + t * q, f + t * Kq
         n_iter += 1
@@ -116,16 +115,16 @@ def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
         return q, 0
     part = Z
     if len(chosen) < _COPIED * len(v):
-        part = BinnedFeatures(np.ascontiguousarray(Z.ids[:, chosen]), Z.starts, Z.scale)
+        part = Z.rows(chosen)
     roots = np.sqrt(curvature[chosen])
     diagonal = lam + roots**2
 
     def product(p):
         if part is not Z:
-            return lam * p + roots * part.kernel(roots * p)
+            return lam * p + roots * part.outer(roots * p)
         full = np.zeros(len(v))
         full[chosen] = roots * p
-        return lam * p + roots * Z.kernel(full)[chosen]
+        return lam * p + roots * Z.outer(full)[chosen]
 
     # from q = 0 on the chosen rows: with q = -v/lam there, the residual would be larger by one over lam
     start = v[chosen] / (lam * roots)

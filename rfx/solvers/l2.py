@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.operators.blocks import ArrayBlocks, KeptRows, adjoint, default_memory_mb, product, size_mb, walk
-from rfx.operators.cg import check_problem, conjugate_gradients, late, sampled_factor
+from rfx.operators.base import default_memory_mb
+from rfx.operators.cg import check_problem, conjugate_gradients, late
+from rfx.operators.factors import sampled_factor
 from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.line_search import line_minimum
 
@@ -23,43 +24,43 @@ _LEVEL_TOLERANCE = 1e-2
 _PATIENCE = 12
 
 
-def solve_l2(blocks, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, max_memory_mb=None, deadline=None) -> Solution:
+def solve_l2(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, max_memory_mb=None, deadline=None) -> Solution:
     """The minimiser for one output.
 
-    blocks: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: squared_hinge,
+    Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: squared_hinge,
     logistic or squared of rfx.losses. coef0: (D,) starting point. tol: relative duality gap. max_iter: Newton steps
-    (n_iter counts them). max_memory_mb: for the preconditioner and kept rows. deadline: time.monotonic() at which to
+    (n_iter counts them). max_memory_mb: for the preconditioner and rows that are held. deadline: time.monotonic() at which to
     stop. Raises UsageError for a loss without second derivative, a lam that is not positive, labels that are not one
     for each row.
     """
     if not hasattr(loss, "second_derivative"):
         raise UsageError(f"loss {loss.name!r} is not smooth; Newton's method needs squared, squared_hinge or logistic")
-    check_problem(blocks, y, lam)
+    check_problem(Z, y, lam)
     y = np.asarray(y, dtype=np.float64)
     limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
     newton = _Newton(loss, lam / len(y), limit, max_iter, deadline)
     w = None if coef0 is None else np.array(coef0, dtype=np.float64)
     if w is None:
         order = np.random.default_rng(0).permutation(len(y))
-        w = np.zeros(blocks.shape[1])
+        w = np.zeros(Z.shape[1])
         for count in _levels(len(y)):
             chosen = np.sort(order[:count])
-            w = newton.run(_keep(blocks.subset(chosen), limit / 2), y[chosen], w, _LEVEL_TOLERANCE)[0]
-    w, objective, gap, converged = newton.run(blocks, y, w, tol)
+            w = newton.run(Z.rows(chosen).hold(limit / 2), y[chosen], w, _LEVEL_TOLERANCE)[0]
+    w, objective, gap, converged = newton.run(Z, y, w, tol)
     status = Budget(max_iter=max_iter, deadline=deadline).status(converged, newton.n_iter)
     return Solution(w, objective, Certificate("gap", gap), newton.n_iter, status, newton.trace)
 
 
-def l2_certificate(blocks, y, coef, lam, loss) -> tuple[float, float]:
-    """(objective, duality gap) of any coef (D,), for any loss of rfx.losses, in one walk over the blocks.
+def l2_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
+    """(objective, duality gap) of any coef (D,), for any loss of rfx.losses, in one pass over the features.
 
-    The dual point is u = L'(Z w), made feasible; y (N,) as in `solve_l2`.
+    The dual point is u = L'(Z w), which is feasible for each of them; y (N,) as in `solve_l2`.
     """
     y = np.asarray(y, dtype=np.float64)
     w = np.asarray(coef, dtype=np.float64)
-    f, v = walk(blocks, w, lambda rows, f: loss.clip_dual(loss.derivative(f, y[rows]), y[rows]))
-    u = loss.clip_dual(loss.derivative(f, y), y)
-    objective = 0.5 * lam * float(w @ w) + float(loss.value(f, y).sum())
+    f, value, v = Z.loss_pass(w, loss, y)
+    u = loss.derivative(f, y)
+    objective = 0.5 * lam * float(w @ w) + float(value)
     # term by term (Fenchel-Young) rather than objective minus dual value, which would cancel
     fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
     residual = lam * w + v
@@ -75,12 +76,12 @@ class _Newton:
         self.n_iter, self.trace = 0, []
         self.factor, self.rows, self.steps, self.last = None, 0, 0, 0
 
-    def run(self, blocks, y, w, tol):
+    def run(self, Z, y, w, tol):
         """From w to relative gap `tol` on these rows; lambda is that of all rows, in proportion.
 
         Returns (w, objective, gap, converged).
         """
-        problem = _Problem(blocks, y, self.mean_lam * len(y), self.loss, self.limit / 2)
+        problem = _Problem(Z, y, self.mean_lam * len(y), self.loss, self.limit / 2)
         point = problem.at(w)
         self.rows = 0
         while True:
@@ -100,20 +101,18 @@ class _Newton:
         chosen = np.flatnonzero(weights > 0)
         if len(chosen) == 0:
             return -point.g / problem.lam
-        part, weights = problem.blocks, weights[chosen]
-        if len(chosen) < len(problem.y):
-            part = problem.kept.subset(chosen)
-        kept = isinstance(part, ArrayBlocks)
+        part = problem.Z if len(chosen) == len(problem.y) else problem.held.rows(chosen)
+        weights = weights[chosen]
         if self.factor is None or self.last > _PATIENCE:
             # as many rows as make the factor cost some ten products with the chosen rows
-            rows = int(np.sqrt(len(chosen) * (200.0 if kept else 1500.0)))
+            rows = int(np.sqrt(len(chosen) * (1500.0 if part.computed else 200.0)))
             self.rows = max(1024, rows, 2 * self.rows if self.rows else 0)
             self.factor = None
             self.factor = sampled_factor(part, weights, problem.lam, self.rows, self.limit / 2)
         squares = float(point.g @ point.g)
-        bound = max((0.05 if kept else 0.1) ** 2 * squares, problem.lam * tol * point.objective)
+        bound = max((0.1 if part.computed else 0.05) ** 2 * squares, problem.lam * tol * point.objective)
         step, _, self.last = conjugate_gradients(
-            lambda p: problem.lam * p + product(part, p, weights),
+            lambda p: problem.lam * p + part.normal(p, weights),
             -point.g,
             self.factor,
             lambda x, r: float(r @ r) <= bound,
@@ -137,18 +136,17 @@ class _Point:
 class _Problem:
     """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows."""
 
-    def __init__(self, blocks, y, lam, loss, limit_mb):
-        self.blocks, self.y, self.lam, self.loss = blocks, y, lam, loss
-        self.kept = KeptRows(blocks, limit_mb)
+    def __init__(self, Z, y, lam, loss, limit_mb):
+        self.Z, self.y, self.lam, self.loss = Z, y, lam, loss
+        self.held = Z.hold_rows(limit_mb)
 
     def at(self, w, f=None) -> _Point:
-        """The point w, in one walk over the rows; f where the predictions are known."""
+        """The point w, in one pass over the features; f where the predictions are known."""
         if f is None:
-            f, g = self.kept.walk(w, lambda rows, f: self.loss.derivative(f, self.y[rows]))
+            f, value, g = self.held.loss_pass(w, self.loss, self.y)
         else:
-            g = adjoint(self.blocks, self.loss.derivative(f, self.y))
-        objective = 0.5 * self.lam * float(w @ w) + float(self.loss.value(f, self.y).sum())
-        return _Point(w, f, objective, g + self.lam * w)
+            value, g = self.loss.value(f, self.y).sum(), self.held.rmatvec(self.loss.derivative(f, self.y))
+        return _Point(w, f, 0.5 * self.lam * float(w @ w) + float(value), g + self.lam * w)
 
     def search(self, start: _Point, p) -> _Point:
         """The next point on w + t p: t = 1 where the objective is nearly stationary along p there, else its minimum."""
@@ -164,8 +162,3 @@ class _Problem:
 def _levels(n_rows):
     """Sizes of the nested subsets on which the starting point is found; none where the whole is small."""
     return [n_rows // part for part in (64, 16, 4) if n_rows // part >= _SMALLEST_LEVEL]
-
-
-def _keep(blocks, limit_mb):
-    """The blocks in memory where they fit."""
-    return blocks.materialize() if size_mb(blocks) <= limit_mb else blocks

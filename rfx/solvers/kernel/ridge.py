@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 
 from rfx import kernels
 from rfx.errors import DataError, UsageError
-from rfx.operators.blocks import default_memory_mb
+from rfx.operators.base import default_memory_mb
 from rfx.operators.cholesky import factor_in_place
 from rfx.parallel import matmul, one_blas_thread
 from rfx.solvers.base import Budget, Certificate, Solution

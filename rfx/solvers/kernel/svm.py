@@ -20,7 +20,7 @@ import numpy as np
 
 from rfx import kernels
 from rfx.errors import DataError, UsageError
-from rfx.operators.blocks import default_memory_mb
+from rfx.operators.base import default_memory_mb
 from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns

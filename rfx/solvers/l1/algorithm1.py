@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from rfx.operators.blocks import feature_blocks
+from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Certificate, Solution
 
 
@@ -14,8 +14,8 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
     Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it from the last
     weights, and drops the features whose weight is zero.
 
-    feature_map: D unscaled features; X: (n, d); y: (n,). solve(blocks, y, lam, loss, coef0, last) -> Solution minimises
-    over the columns of `blocks`; `last` is True in the last round, which alone needs the full accuracy. keep(columns)
+    feature_map: D unscaled features; X: (n, d); y: (n,). solve(Z, y, lam, loss, coef0, last) -> Solution minimises
+    over the columns of Z; `last` is True in the last round, which alone needs the full accuracy. keep(columns)
     is told after each round which columns become the first ones of the next.
     Returns coef (D,); objective and gap are those of the last working set; trace has one entry a round: features seen,
     size of the working set, non-zeros, objective, gap, seconds.
@@ -31,9 +31,9 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
             continue
         candidates = np.concatenate([active, np.arange(first, stop)])
         coef0 = np.concatenate([weights, np.zeros(stop - first)])
-        blocks = None  # the last round's features are gone before this round's are made
-        blocks = feature_blocks(feature_map.select(candidates), X, 1.0, max_memory_mb)
-        solution = solve(blocks, y, lam, loss, coef0, stop == n_features)
+        Z = None  # the last round's features are gone before this round's are made
+        Z = feature_matrix(feature_map.select(candidates), X, 1.0, max_memory_mb)
+        solution = solve(Z, y, lam, loss, coef0, stop == n_features)
         kept = np.flatnonzero(solution.coef)
         active, weights = candidates[kept], solution.coef[kept]
         if keep is not None:
@@ -55,20 +55,18 @@ def solve_rounds(feature_map, X, y, lam, loss, rounds, solve, *, keep=None, max_
     return Solution(coef, solution.objective, solution.certificate, iterations, status, trace)
 
 
-def screened(blocks, y, lam, loss, coef0, solve) -> Solution:
+def screened(Z, y, lam, loss, coef0, solve) -> Solution:
     """Solve over the columns in use and those whose gradient exceeds lam; no other can leave zero in the first step.
 
     For solvers that keep no working set of their own. solve(blocks, y) -> Solution over the columns it is given.
     """
-    gradient = np.zeros(blocks.shape[1])
-    for rows, Z in blocks:
-        gradient += Z.T @ loss.derivative(Z @ coef0, y[rows])
+    gradient = Z.loss_pass(coef0, loss, y)[2]
     columns = np.flatnonzero((np.abs(gradient) > lam) | (coef0 != 0))
-    coef = np.zeros(blocks.shape[1])
+    coef = np.zeros(Z.shape[1])
     if not len(columns):
         value = float(loss.value(np.zeros(len(y)), y).sum())
         return Solution(coef, value, Certificate("gap", 0.0), 0, "converged")
-    solution = solve(blocks.select(columns), y)
+    solution = solve(Z.columns(columns), y)
     coef[columns] = solution.coef
     solution.coef = coef
     return solution

@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 
 from rfx.errors import UsageError
-from rfx.operators.binned import BinnedFeatures
 from rfx.operators.cg import check_problem, late
 from rfx.solvers.base import Budget, Certificate, Solution
 from rfx.solvers.l1.dual import best_dual
@@ -33,7 +32,7 @@ _SETTLED = 0.1
 def solve_rb_l1(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, deadline=None, max_memory_mb=2048.0, crowded=_CROWDED) -> Solution:
     """The minimiser for one output.
 
-    Z: BinnedFeatures (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,)
+    Z: BinnedMatrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,)
     starting point. tol: relative duality gap. max_iter: Newton steps (n_iter counts them). max_memory_mb: what the Gram matrix
     of the working set and its factors may take in MiB, besides Z. crowded: the size of a working set from which on the bins are
     updated grid by grid. Raises UsageError for a loss without second derivative, a lam that is not positive, targets that are
@@ -70,7 +69,7 @@ def _joined(first, second, tol) -> Solution:
 
 def _by_grids(Z, y, lam, loss, w, tol, max_iter, deadline, limit) -> Solution:
     """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter and these hardly change."""
-    f, bound, n_iter, settled, trace = Z.apply(w), -np.inf, 0, False, []
+    f, bound, n_iter, settled, trace = Z.matvec(w), -np.inf, 0, False, []
     while True:
         objective, gap, g = rb_l1_certificate(Z, y, w, lam, loss, f)
         bound = max(bound, objective - gap)
@@ -91,16 +90,11 @@ def _by_grids(Z, y, lam, loss, w, tol, max_iter, deadline, limit) -> Solution:
 
 def rb_l1_certificate(Z, y, w, lam, loss, f=None):
     """(objective, duality gap, gradient (D,)) at w (D,); f: Z w where it is known."""
-    f = Z.apply(w) if f is None else f
+    f = Z.matvec(w) if f is None else f
     u = loss.derivative(f, y)
-    g = Z.adjoint(u)
+    g = Z.rmatvec(u)
     objective = lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
     return objective, max(0.0, objective - best_dual(loss, u, y, lam, g)[0]), g
-
-
-def lambda_max(Z, y, loss) -> float:
-    """The smallest lam whose solution is zero."""
-    return float(np.abs(Z.adjoint(loss.derivative(np.zeros(len(y)), np.asarray(y, dtype=np.float64)))).max(initial=0.0))
 
 
 def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
@@ -108,10 +102,10 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
     """
-    ids, chosen = Z.ids, np.flatnonzero(curvature)
+    chosen = np.flatnonzero(curvature)
     if len(chosen) < _COPIED * len(curvature):
-        ids, curvature = np.ascontiguousarray(ids[:, chosen]), curvature[chosen]
-    diagonal = BinnedFeatures(ids, Z.starts, Z.scale).squares(curvature)
+        Z, curvature = Z.rows(chosen), curvature[chosen]
+    diagonal = Z.squares(curvature)
     largest = int(np.diff(Z.starts).max())
     sums, steps = np.empty((2, largest)), np.empty(largest)
     w, delta = w0.copy(), np.zeros(len(curvature))
@@ -121,7 +115,7 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
         return float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
 
     for _ in range(_EPOCHS):
-        moved = _epoch(ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, sums, steps)
+        moved = _epoch(Z.ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, sums, steps)
         first = first or moved
         if moved <= accuracy**2 * first or late(deadline):
             break
@@ -151,7 +145,7 @@ def _extrapolate(points):
 def _search(Z, y, w, f, target, lam, loss, objective):
     """The next (w, Z w) towards the model's minimiser: the first of steps 1, 1/2, 1/4, … that decreases the objective."""
     change = target - w
-    move = Z.apply(change)
+    move = Z.matvec(change)
     t = 1.0
     for _ in range(40):
         trial, f_trial = w + t * change, f + t * move

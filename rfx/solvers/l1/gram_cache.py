@@ -31,13 +31,17 @@ class GramCache:
         self.coef = self.decision = None
         self._churn = 0
 
-    def sharpen(self) -> bool:
+    def use_float64(self) -> bool:
         """Compute anew, and all that follows, in float64; False where that is so already."""
         if self.dtype is not None:
             return False
         self.dtype = np.float64
-        self._compress(np.empty(0, np.int64))
+        self.restrict(np.empty(0, np.int64))
         return True
+
+    def restrict(self, columns):
+        """Forget all but these columns."""
+        self._compress(np.flatnonzero(np.isin(self.columns, columns)))
 
     def keep(self, kept):
         """Renumber: column kept[i] is column i from now on, the others are forgotten."""
@@ -66,62 +70,58 @@ class GramCache:
             return None
         return self.decision.copy()
 
-    def update(self, design, wanted, weights):
+    def update(self, Z, wanted, weights):
         """(columns, H): the `wanted` columns in the cache's order and their Gram matrix at row weights (N,).
 
         H is C-contiguous in its leading corner, at least as large as needed, and must not be changed. Columns that
         are not wanted are forgotten, unless the weights stay as they are (squared loss): then they cost nothing.
         """
-        weights = design.rounded(weights) if hasattr(design, "rounded") else weights
+        weights = Z.gram_weights(weights)
         if self.weights is not None and len(self.weights) != len(weights):
             self.clear()
         held = np.isin(self.columns, wanted, assume_unique=True)
         unchanged = self.weights is not None and np.array_equal(weights, self.weights)
-        if not held.all() and not (unchanged and design.complete and len(self.columns) <= 1.25 * len(wanted) + SPARE):
+        if not held.all() and not (unchanged and len(self.columns) <= 1.25 * len(wanted) + SPARE):
             self._compress(np.flatnonzero(held))
         if not len(self.columns):
             self.weights, self._churn = weights.copy(), 0
         elif not unchanged:
-            self._reweigh(design, weights)
+            self._reweigh(Z, weights)
         new = np.setdiff1d(wanted, self.columns)
         if len(new):
-            self._append(design, new)
+            self._append(Z, new)
         if len(self.columns) == len(wanted):
             return self.columns, self.matrix
         chosen = np.flatnonzero(np.isin(self.columns, wanted, assume_unique=True))
         return self.columns[chosen], self.matrix[np.ix_(chosen, chosen)]
 
-    def _append(self, design, new):
+    def _append(self, Z, new):
         old, size = len(self.columns), len(self.columns) + len(new)
-        rows = np.flatnonzero(self.weights)
         if size > len(self.matrix):
             matrix = np.zeros((size, size))
             matrix[:old, :old] = self.matrix[:old, :old]
             self.matrix = matrix
-        weights = self.weights[rows]
         if old:
-            square, cross = design.cross(rows, weights, new, self.columns, dtype=self.dtype)
+            square, cross = Z.gram(new, self.columns, self.weights, self.dtype)
             self.matrix[old:size, :old] = cross
             self.matrix[:old, old:size] = cross.T
         else:
-            square = design.cross(rows, weights, new, dtype=self.dtype)
+            square = Z.gram(new, None, self.weights, self.dtype)
         self.matrix[old:size, old:size] = square
         self.columns = np.concatenate([self.columns, new])
 
-    def _reweigh(self, design, weights):
+    def _reweigh(self, Z, weights):
         change = weights - self.weights
-        changed = np.flatnonzero(np.abs(change) > self.stale * np.maximum(weights, self.weights))
-        size = len(self.columns)
-        alive = np.count_nonzero(weights)
+        changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
+        count, alive, size = np.count_nonzero(changed), np.count_nonzero(weights), len(self.columns)
         # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
-        if len(changed) > alive // 2 or self._churn + len(changed) > 4 * alive:
-            rows = np.flatnonzero(weights)
-            self.matrix[:size, :size] = design.cross(rows, weights[rows], self.columns, dtype=self.dtype)
+        if count > alive // 2 or self._churn + count > 4 * alive:
+            self.matrix[:size, :size] = Z.gram(self.columns, None, weights, self.dtype)
             self.weights, self._churn = weights.copy(), 0
-        elif len(changed):
-            self.matrix[:size, :size] += design.cross(changed, change[changed], self.columns, dtype=self.dtype)
+        elif count:
+            self.matrix[:size, :size] += Z.gram(self.columns, None, np.where(changed, change, 0.0), self.dtype)
             self.weights[changed] = weights[changed]
-            self._churn += len(changed)
+            self._churn += count
 
     def _compress(self, chosen):
         size = len(chosen)

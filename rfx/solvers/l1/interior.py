@@ -57,10 +57,10 @@ def interior_point(H, q, x, lam, accept, max_iter=50):
     return candidate, gradient, turn
 
 
-def hinge_interior_point(design, y, x, lam, tol, max_iter=60):
+def hinge_interior_point(Z, y, x, lam, tol, max_iter=60):
     """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, 1 - y_n z_n . x)^2, started near x.
 
-    design: a DenseDesign of (N, k) float64 features; with float32 products it would lose its way for small lam. As
+    Z: (N, k) features in float64; with float32 products it would lose its way for small lam. As
     `interior_point`, and with the rows' slacks s = alpha / 2 - 1 + y f >= 0 for f = Z x, whose products with the dual
     variables alpha >= 0 go to zero as well: a row has the curvature alpha / (s + alpha / 2), between 0 and 2. Separable
     classes and a small lam are as good to it as any. Ends at a relative duality gap of `tol` over these columns.
@@ -69,11 +69,11 @@ def hinge_interior_point(design, y, x, lam, tol, max_iter=60):
     """
 
     def gradient(alpha):
-        return -design.gradient(y * alpha)
+        return -Z.rmatvec(y * alpha)
 
-    rows, columns, k = np.arange(len(y)), np.arange(len(x)), len(x)
+    columns, k = np.arange(len(x)), len(x)
     best, value, bound = x, np.inf, -np.inf
-    margin = y * design.predict(x)
+    margin = y * Z.matvec(x)
     alpha = 2.0 * np.maximum(1.0 - margin, 0.0)
     alpha *= min(1.0, lam / max(np.abs(gradient(alpha)).max(initial=0.0), 1e-300))
     alpha += max(1e-3 * alpha.max(), 1e-8 * lam)
@@ -82,11 +82,11 @@ def hinge_interior_point(design, y, x, lam, tol, max_iter=60):
     za, zb = lam + np.clip(g, -0.9 * lam, 0.9 * lam), lam - np.clip(g, -0.9 * lam, 0.9 * lam)
     shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3)
     a, b = np.maximum(x, 0.0) + shift, np.maximum(-x, 0.0) + shift
-    margin = y * design.predict(a - b)
+    margin = y * Z.matvec(a - b)
     for _ in range(max_iter):
         residual_a, residual_b, residual_s = lam + g - za, lam - g - zb, alpha / 2 - 1.0 + margin - slack
         mu = (a @ za + b @ zb + alpha @ slack) / (2 * k + len(y))
-        H = design.cross(rows, alpha / (slack + alpha / 2), columns)
+        H = Z.gram(columns, None, alpha / (slack + alpha / 2))
         theta_a, theta_b = a / za, b / zb
         theta = theta_a + theta_b
         solve = _factor(H, theta, np.diag(H))
@@ -95,7 +95,7 @@ def hinge_interior_point(design, y, x, lam, tol, max_iter=60):
             e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
             moved = (cs - alpha * residual_s) / (slack + alpha / 2)
             dx = solve(e - theta * gradient(moved))
-            along = y * design.predict(dx)
+            along = y * Z.matvec(dx)
             dalpha = moved - alpha / (slack + alpha / 2) * along
             dg = (e - dx) / theta
             dza, dzb = dg + residual_a, residual_b - dg
@@ -112,8 +112,8 @@ def hinge_interior_point(design, y, x, lam, tol, max_iter=60):
         a, b, za, zb, alpha, slack = a + t * da, b + t * db, za + t * dza, zb + t * dzb, alpha + t * dalpha, slack + t * ds
         candidate = a - b
         candidate[np.maximum(a / za, b / zb) * np.diag(H) < 1.0] = 0.0
-        margin, g = y * design.predict(a - b), gradient(alpha)
-        primal = lam * np.abs(candidate).sum() + np.sum(np.maximum(1.0 - y * design.predict(candidate), 0.0) ** 2)
+        margin, g = y * Z.matvec(a - b), gradient(alpha)
+        primal = lam * np.abs(candidate).sum() + np.sum(np.maximum(1.0 - y * Z.matvec(candidate), 0.0) ** 2)
         feasible = min(1.0, lam / max(np.abs(g).max(initial=0.0), 1e-300)) * alpha
         dual = feasible.sum() - feasible @ feasible / 4
         if primal < value:

@@ -4,23 +4,23 @@ Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hi
 set of columns grows by violation; on it, proximal Newton steps: the Gram matrix of the working columns over the rows
 with curvature gives a small quadratic problem with an l1 term, and a line search on the true objective takes the step. Where
 Newton's method fails, for separable classes and a small lam, an interior-point method over the rows takes its place.
-Stopping test and certificate are the duality gap over all columns. Once the gap shows that an eighth of them at most can have
-a weight, those are held in memory and the others are no longer looked at (gap-safe screening). A column of random features is
-so long, and lam so small beside it, that this is late (cod-rna, D = 2,000, lam = 10: radius times ||z_j|| is 424 at a relative
-gap of 1e-4): nothing at the default tolerance, and within noise at 1e-8. There is nothing for extrapolation to speed
-up: a Newton step is solved to the end, not by passes.
+Stopping test and certificate are the duality gap over all columns. Gap-safe screening gains nothing: a column of random features
+is so long, and lam so small beside it, that none is excluded before the end (cod-rna, D = 2,000, lam = 10: radius times ||z_j||
+is 424 at a relative gap of 1e-4). Nor is there anything for extrapolation to speed up: a Newton step is solved to the end.
 """
 
 import time
 from dataclasses import dataclass, field
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from rfx.errors import UsageError
-from rfx.operators.columns import WalkDesign, as_design
+from rfx.operators.base import Matrix
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.held import HeldColumns
+from rfx.parallel import one_blas_thread
 from rfx.solvers.base import Budget, Certificate, Solution
-from rfx.solvers.l1.dual import GapSafeScreen, best_dual
+from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point
 from rfx.solvers.l1.quadratic import residual, solve_quadratic
@@ -35,21 +35,16 @@ STAGE = 0.25
 VERY_SHORT = 0.1
 # The least by which all weights together may shrink where no Newton step goes down.
 SHRINK = 0.01
-# With the gap below this many times the tolerance the end is a step or two away, and screening would not earn its cost.
-NEAR = 1000
-# Nor where more than this fraction, 1 / FEW, of the columns would have to be copied.
-FEW = 8
 
 
-def lambda_max(blocks, y, loss) -> float:
+def lambda_max(Z, y, loss) -> float:
     """The smallest lam at which zero is optimal: ||Z' L'(0, y)||_inf."""
     y = np.asarray(y, np.float64)
-    design = as_design(blocks)
-    return float(np.max(np.abs(design.gradient(loss.derivative(np.zeros(len(y)), y))), initial=0.0))
+    return float(np.max(np.abs(Z.rmatvec(loss.derivative(np.zeros(len(y)), y))), initial=0.0))
 
 
 def solve_l1(
-    blocks,
+    Z,
     y,
     lam,
     loss,
@@ -65,15 +60,14 @@ def solve_l1(
 ) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most `tol`.
 
-    blocks: ArrayBlocks, MapBlocks (or another walk over row blocks), ndarray in either order or scipy sparse, (N, D).
-    y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: a class of rfx.losses.
+    Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: a class of rfx.losses.
     coef0: (D,) warm start. tol: on gap / objective. max_iter: Newton steps.
     working: largest number of columns in the working set (default: what the Gram matrix may have in half the memory).
     strict: end, not converged, as soon as that many columns want to be in it, for a caller who then goes on otherwise.
     deadline: value of time.monotonic() after which no new step starts.
     gram: a GramCache to reuse between calls on the same rows, see there.
-    max_memory_mb: bound on working memory in MiB: half for the Gram matrix and its factors, half for a copy of
-        the columns that matter when blocks are recomputed at each walk.
+    max_memory_mb: bound on working memory in MiB: half for the Gram matrix and its factors, half for the columns that
+        matter where the features are computed at every use.
 
     The Solution's coef is (D,), its gap the absolute duality gap, its trace one entry per Newton step: `iteration`,
     `objective`, `gap`, `nnz`, `working`, `seconds`. `converged` is False when max_iter or the deadline came first.
@@ -85,15 +79,14 @@ def solve_l1(
         raise UsageError(f"loss {loss.name!r} has no L1 solver; choose one of {', '.join(LOSSES)}")
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"lam is {lam}; it must be a positive number")
-    design = as_design(blocks)
-    y = _targets(y, design.shape[0], loss)
+    y = _targets(y, Z.shape[0], loss)
     half = max_memory_mb * 2**20 / 2
     problem = _Problem(
-        design,
+        Z,
         y,
         float(lam),
         loss,
-        _start(coef0, design.shape[1]),
+        _start(coef0, Z.shape[1]),
         GramCache() if gram is None else gram,
         tol,
         max_iter,
@@ -101,11 +94,11 @@ def solve_l1(
         limit=working or largest_working_set(max_memory_mb),
         strict=strict,
         # Half again: while columns are taken over, the old copy and the new one exist together.
-        held_limit=int(half / 2 // (max(1, len(y)) * design.itemsize)),
-        wide_limit=int(half / 2 // (max(1, len(y)) * 8)),
+        held_limit=int(half / 2 // (max(1, len(y)) * Z.dtype.itemsize)),
+        float64_limit=int(half / 2 // (max(1, len(y)) * 8)),
     )
     # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         problem.run()
     gap = problem.objective - problem.dual
     return Solution(
@@ -123,7 +116,7 @@ def largest_working_set(max_memory_mb) -> int:
     return max(512, int(np.sqrt(max_memory_mb * 2**20 / 48)))
 
 
-def path_l1(blocks, y, lams, loss, *, coef0=None, gram=None, **options) -> list[Solution]:
+def path_l1(Z, y, lams, loss, *, coef0=None, gram=None, **options) -> list[Solution]:
     """Solutions for each of `lams` (taken from large to small), each started at the one before.
 
     Takes the options of solve_l1. Each Solution has its own gap; the number of non-zeros is in its trace's last entry.
@@ -131,7 +124,7 @@ def path_l1(blocks, y, lams, loss, *, coef0=None, gram=None, **options) -> list[
     gram = GramCache() if gram is None else gram
     solutions = []
     for lam in sorted(lams, reverse=True):
-        solutions.append(solve_l1(blocks, y, lam, loss, coef0=coef0, gram=gram, **options))
+        solutions.append(solve_l1(Z, y, lam, loss, coef0=coef0, gram=gram, **options))
         coef0 = solutions[-1].coef
     return solutions
 
@@ -154,7 +147,7 @@ def _targets(y, rows, loss):
 
 @dataclass
 class _Problem:
-    design: object
+    Z: Matrix
     y: np.ndarray
     lam: float
     loss: type
@@ -165,7 +158,7 @@ class _Problem:
     deadline: float | None
     limit: int
     held_limit: int
-    wide_limit: int
+    float64_limit: int
     strict: bool = False
     trace: list = field(default_factory=list)
     n_iter: int = 0
@@ -175,101 +168,73 @@ class _Problem:
     curvature: np.ndarray | None = None
     interior: bool = False
     dual_point: np.ndarray | None = None
-    sphere: tuple | None = None
 
     def run(self):
         self.began = time.monotonic()
         self.decision = self.gram.recall(self.coef)
         if self.decision is None:
-            self.decision = self.design.predict(self.coef)
-        # Bins have no `norms`: to look at fewer of them costs as much as to look at all.
-        self.remaining = self.design.shape[1]
-        self.screen = GapSafeScreen(self.design, self.lam, self.loss) if hasattr(self.design, "norms") else None
-        if not isinstance(self.design, WalkDesign) or self._walk():
-            self.converged = self._minimise(self.design, 0.0)
+            self.decision = self.Z.matvec(self.coef)
+        if self.Z.computed:
+            self._minimise_held()
+        else:
+            self.converged = self._minimise(self.Z, 0.0)
         self.gram.remember(self.coef, self.decision)
 
-    def _walk(self):
-        """Minimise over columns held in memory, look through all of them, hold others, until none is missing.
-
-        Returns True before that where all that remain after screening are held, and no more walks are needed.
-        """
+    def _minimise_held(self):
+        """Minimise over columns held in memory, look through all of them, hold others, until none is missing."""
         held, size = None, 0
         while True:
-            _, gradient = self._evaluate(self.design)
+            _, gradient = self._evaluate(self.Z)
             gap = self.objective - self.dual
             self._record(size)
             self.converged = gap <= self.tol * self.objective
             if self.converged or self._out_of_time():
-                return False
-            if self._screened(held):
-                return True
+                return
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
-                held = self.design.hold(self._working(gradient, self.lam, self.held_limit, self.held_limit), held)
+                held = HeldColumns(self.Z, self._working(gradient, self.lam, self.held_limit, self.held_limit), held)
+                self.gram.restrict(held.held)
                 self._minimise(held, 0.05 * gap)
                 size = 0
             if self.n_iter == before:
-                # Too many columns for the memory, or nothing to gain among those held: one step that walks.
-                size = self._step(self.design, gradient, self.lam)
+                # Too many columns for the memory, or nothing to gain among those held: one step that computes them.
+                size = self._step(self.Z, gradient, self.lam)
                 if not size:
-                    return False
+                    return
 
-    def _minimise(self, design, allowed):
-        """Newton steps until the gap over the columns of `design` is at most `allowed` or meets the tolerance.
+    def _minimise(self, Z, allowed):
+        """Newton steps until the gap over the columns of Z is at most `allowed` or meets the tolerance.
 
         Returns whether it got there.
         """
         size, bound = 0, -np.inf
         stage = 0.0 if self.coef.any() else np.inf
         while True:
-            value, gradient = self._evaluate(design)
+            value, gradient = self._evaluate(Z)
             bound = max(bound, value)
-            if design is self.design or size:
+            if Z is self.Z or size:
                 self._record(size)
             if self.objective - bound <= max(allowed, self.tol * self.objective):
                 return True
             if self._out_of_time():
                 return False
-            if design is self.design and self._screened():
-                design = self.design
             stage = max(self.lam, STAGE * min(stage, np.abs(gradient).max(initial=0.0)))
-            size = self._step(design, gradient, stage)
+            size = self._step(Z, gradient, stage)
             if not size:
                 return False
 
-    def _evaluate(self, design):
+    def _evaluate(self, Z):
         """(dual value, gradient) at the present coef; sets the objective, and the bound when all columns are seen."""
         derivative = self.loss.derivative(self.decision, self.y)
-        gradient = design.gradient(derivative)
+        gradient = Z.rmatvec(derivative)
         self.objective = self._value(self.lam)
-        value, correlations = self._feasible(derivative, gradient)
+        value = best_dual(self.loss, derivative, self.y, self.lam, gradient)[0]
         if self.dual_point is not None:
-            other = self._feasible(self.dual_point, design.gradient(self.dual_point))
-            value, correlations = max((value, correlations), other, key=lambda pair: pair[0])
-        if design is self.design:
+            other = best_dual(self.loss, self.dual_point, self.y, self.lam, Z.rmatvec(self.dual_point))[0]
+            value = max(value, other)
+        if Z is self.Z:
             self.dual = max(self.dual, value)
-            self.sphere = correlations, self.objective - value
         return value, gradient
-
-    def _feasible(self, point, correlations):
-        """(value, Z' u) of the best dual point u that is a multiple of `point`, given Z' point."""
-        value, s = best_dual(self.loss, point, self.y, self.lam, correlations)
-        return value, s * correlations
-
-    def _screened(self, held=None) -> bool:
-        """Whether the columns that can have a weight, or have one now, are few: they are then held, as the design from here on."""
-        if self.screen is None or self.sphere[1] < NEAR * self.tol * self.objective:
-            return False
-        limit = min(self.held_limit, self.remaining // FEW)
-        columns = self.screen.remaining(*self.sphere, self.objective, limit)
-        if columns is None:
-            return False
-        columns = np.union1d(columns, np.flatnonzero(self.coef))
-        if len(columns) > limit:
-            return False
-        self.design, self.remaining = self.design.hold(columns, held), len(columns)
-        return True
 
     def _out_of_time(self):
         return self.n_iter >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)
@@ -286,19 +251,19 @@ class _Problem:
             }
         )
 
-    def _step(self, design, gradient, lam):
+    def _step(self, Z, gradient, lam):
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
         coef = self.coef
         wanted = self._working(gradient, lam, self.limit, max(128, 2 * np.count_nonzero(coef)))
         if self.strict and len(wanted) == self.limit:
             return 0
-        if self.interior and self._interior_step(design, wanted, lam):
+        if self.interior and self._interior_step(Z, wanted, lam):
             return len(wanted)
         self.dual_point = None
         weights = self.loss.second_derivative(self.decision, self.y)
         if self.curvature is not None:
             weights = np.maximum(weights, self.curvature)
-        columns, H = self.gram.update(design, wanted, weights)
+        columns, H = self.gram.update(Z, wanted, weights)
         start = residual(H, gradient[columns], coef[columns], lam)
         # A residual of this size costs a third of the gap that is allowed.
         enough = 0.3 * self.tol * self.objective / max(np.abs(coef).sum(), 1e-300)
@@ -311,7 +276,7 @@ class _Problem:
             x[flat & (np.abs(gradient[columns]) <= lam)] = 0.0
             direction = np.zeros_like(coef)
             direction[columns] = x - coef[columns]
-            along = design.predict(direction)
+            along = Z.matvec(direction)
             t = l1_line_search(self.loss, self.y, self.decision, along, coef[columns], direction[columns], lam)
             if t > 0.0:
                 break
@@ -331,7 +296,7 @@ class _Problem:
 
     def _coarse(self) -> bool:
         """Whether float32 kept a step from its full length, as nothing else does for the squared loss; from here on it does not."""
-        return self.loss.name == "squared" and not self.design.exact and self.gram.sharpen()
+        return self.loss.name == "squared" and not self.Z.exact and self.gram.use_float64()
 
     def _shrink(self, lam) -> bool:
         """Scale all weights down: from a start too far off, where no row has curvature, no Newton step goes down."""
@@ -344,19 +309,21 @@ class _Problem:
         self.n_iter += 1
         return True
 
-    def _interior_step(self, design, columns, lam) -> bool:
+    def _interior_step(self, Z, columns, lam) -> bool:
         """Minimise over these columns; False, and no more of it for now, where they are too many or not all in use are among them.
 
         Where the minimum is no lower than what is had, the dual point that comes with it may still close the gap.
         """
-        if len(columns) > self.wide_limit or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
+        if len(columns) > self.float64_limit or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
             self.interior = False
             return False
-        x, alpha = hinge_interior_point(as_design(design.wide(columns)), self.y, self.coef[columns], lam, 0.3 * self.tol)
+        x, alpha = hinge_interior_point(
+            DenseMatrix(Z.columns(columns).to_array().astype(np.float64, copy=False)), self.y, self.coef[columns], lam, 0.3 * self.tol
+        )
         before = self.coef, self.decision, self._value(lam)
         self.coef = np.zeros_like(self.coef)
         self.coef[columns] = x
-        self.decision, self.dual_point = design.predict(self.coef), -self.y * alpha
+        self.decision, self.dual_point = Z.matvec(self.coef), -self.y * alpha
         if self._value(lam) >= before[2]:
             self.coef, self.decision, self.interior = before[0], before[1], False
         self.n_iter += 1

@@ -64,13 +64,13 @@ class NodeFile:
 
 
 def from_blocks(blocks, y) -> NodeFile:
-    """The node file of row blocks (see rfx.operators.blocks) or of a CSR matrix."""
+    """The node file of a feature matrix or of a CSR matrix."""
     if sp.issparse(blocks):
         file = NodeFile(y, np.diff(blocks.indptr))
         file.set_sparse(blocks)
         return file
     file = NodeFile(y, np.full(blocks.shape[0], blocks.shape[1]))
-    for rows, Z in blocks:
+    for rows, Z in blocks.row_blocks():
         file.set_dense(rows, Z)
     return file
 

@@ -5,7 +5,6 @@ import re
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.operators.blocks import walk
 from rfx.solvers.base import Certificate, Solution
 from rfx.solvers.l2 import l2_certificate
 from rfx.solvers.published import backend
@@ -17,7 +16,7 @@ SOLVERS = {("l2", "logistic"): 0, ("l2", "squared_hinge"): 2, ("l1", "squared_hi
 def solve_liblinear(blocks, y, lam, loss, penalty, *, tol=0.01, seed=0, timeout=None) -> Solution:
     """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias, by LIBLINEAR, C = 1/lam.
 
-    blocks: row blocks (rfx.operators.blocks); y: (n,) in {-1, +1}; loss: SquaredHinge or Logistic; tol: LIBLINEAR's `-e`.
+    blocks: a feature matrix (rfx.operators); y: (n,) in {-1, +1}; loss: SquaredHinge or Logistic; tol: LIBLINEAR's `-e`.
     LIBLINEAR needs 16 bytes for every entry of the feature matrix. coef is (D,); gap is the duality gap at coef,
     computed here; converged is False where LIBLINEAR warns that it reached its maximal number of iterations.
     Raises UsageError for another loss, OutOfTime after `timeout` seconds.
@@ -54,10 +53,10 @@ def l1_certificate(blocks, y, coef, lam, loss) -> tuple[float, float]:
 
     The dual point is u = s L'(Zw) with the largest s <= 1 that makes ||Z'u||_inf <= lam.
     """
-    decision, gradient = walk(blocks, np.asarray(coef, np.float64), lambda rows, f: loss.derivative(f, y[rows]))
+    decision, value, gradient = blocks.loss_pass(np.asarray(coef, np.float64), loss, y)
     largest = np.abs(gradient).max(initial=0.0)
     s = 1.0 if largest <= lam else lam / largest
-    objective = float(loss.value(decision, y).sum() + lam * np.abs(coef).sum())
+    objective = float(value + lam * np.abs(coef).sum())
     dual = -loss.conjugate(loss.clip_dual(s * loss.derivative(decision, y), y), y).sum()
     return objective, max(0.0, objective - float(dual))
 

@@ -1,0 +1,197 @@
+"""The feature matrix as solvers see it: products, Gram matrices, rows and columns, whatever holds or computes the entries.
+
+Every reduction over the rows is a sum over the parts that `Matrix.parts` names, each part a matrix of its own rows: blocks that are
+computed one after the other, rows that are held beside rows that are not, or rows on other machines. Features keep their own
+type, sums are in float64: the duality gap of a float32 sum can't get below a few thousandths of the objective.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from rfx import env
+
+BLOCK_BYTES = 32 * 2**20
+# Seconds for an entry that is read and for one that is computed: only their ratio matters.
+READ, COMPUTED = 3e-10, 1.5e-9
+
+
+class Matrix(ABC):
+    """An (N, D) feature matrix Z; a kind defines `parts`, `rows` and `columns`, and what it has a quicker way for.
+
+    shape: (N, D). dtype: of the entries, float32 or float64. cost: seconds that one use of an entry takes.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    cost = READ
+
+    @property
+    def computed(self) -> bool:
+        """Whether the entries are computed anew at every use, so that those needed often should be held."""
+        return self.cost > READ
+
+    @property
+    def exact(self) -> bool:
+        """Whether Gram matrices are sums of float64 products without being asked."""
+        return self.dtype == np.float64
+
+    @property
+    def size_mb(self) -> float:
+        """MiB that the entries would take as an array."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize / 2**20
+
+    # ------------------------------------------------------------------ rows and columns
+
+    def parts(self):
+        """(rows, Matrix of these rows): every row in one of them, each valid until the next turn; rows is a slice or an index array.
+
+        A kind that has but one part, itself, defines matvec, rmatvec, normal, gram and row_blocks.
+        """
+        yield slice(0, self.shape[0]), self
+
+    @abstractmethod
+    def rows(self, index) -> "Matrix":
+        """The matrix of some rows, given by an integer array or a slice."""
+
+    @abstractmethod
+    def columns(self, index) -> "Matrix":
+        """The matrix of some columns, given by an integer array or a slice."""
+
+    def row_blocks(self):
+        """(rows, C-contiguous (rows, D) array) for all rows, each valid until the next turn; rows as in `parts`."""
+        for rows, part in self.parts():
+            yield rows, np.ascontiguousarray(part.to_array())
+
+    def column_blocks(self, width: int | None = None):
+        """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a time, as `row_blocks`."""
+        n_rows, n_columns = self.shape
+        width = min(width or block_size(n_rows, self.dtype), n_columns)
+        buffer = np.empty(n_rows * width, self.dtype)
+        for columns in ranges(n_columns, width):
+            count = columns.stop - columns.start
+            yield columns, self.columns(columns).to_array(buffer[: n_rows * count].reshape(n_rows, count))
+
+    def column_lists(self, width: int):
+        """(slice of columns, values, rows, ends) for coordinate descent, at most `width` columns at a time where they are not held.
+
+        values is an array (columns, N), rows and ends are None; or values is the one number that all entries have that are not
+        zero, those of column j being in rows[ends[j] : ends[j + 1]].
+        """
+        for columns, Z in self.column_blocks(width):
+            yield columns, np.ascontiguousarray(Z.T), None, None
+
+    def to_array(self, out=None) -> np.ndarray:
+        """All entries, in `out` if given; the matrix's own array, not to be written to, where it is one already."""
+        out = np.empty(self.shape, self.dtype) if out is None else out
+        for rows, part in self.parts():
+            out[rows] = part.to_array()
+        return out
+
+    def hold(self, max_mb: float = np.inf) -> "Matrix":
+        """This matrix in memory where it takes at most `max_mb`, else as it is."""
+        from rfx.operators.dense import DenseMatrix
+
+        return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
+
+    def hold_rows(self, max_mb: float) -> "Matrix":
+        """This matrix, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again."""
+        from rfx.operators.held import HeldRows
+
+        return HeldRows(self, max_mb) if self.computed else self
+
+    def by_columns(self, max_mb: float) -> "Matrix":
+        """This matrix in a form whose `column_lists` cost nothing, where that takes at most `max_mb`, else as it is."""
+        from rfx.operators.dense import DenseMatrix
+
+        if self.size_mb > max_mb:
+            return self
+        out = np.empty(self.shape[::-1], self.dtype)
+        for columns, Z in self.column_blocks():
+            out[columns] = Z.T
+        return DenseMatrix(out.T)
+
+    # ------------------------------------------------------------------ products, in float64
+
+    def matvec(self, W) -> np.ndarray:
+        """Z W: (D,) or (D, k) -> (N,) or (N, k)."""
+        out = np.empty((self.shape[0], *W.shape[1:]))
+        for rows, part in self.parts():
+            out[rows] = part.matvec(W)
+        return out
+
+    def rmatvec(self, U) -> np.ndarray:
+        """Z'U: (N,) or (N, k) -> (D,) or (D, k)."""
+        out = np.zeros((self.shape[1], *U.shape[1:]))
+        for rows, part in self.parts():
+            out += part.rmatvec(U[rows])
+        return out
+
+    def normal(self, P, weights=None) -> np.ndarray:
+        """Z' diag(weights) Z P for P (D,) or (D, k), weights (N,) or None for ones."""
+        out = np.zeros(P.shape)
+        for rows, part in self.parts():
+            out += part.normal(P, None if weights is None else weights[rows])
+        return out
+
+    def outer(self, U) -> np.ndarray:
+        """Z Z'U for U (N,) or (N, k)."""
+        return self.matvec(self.rmatvec(U))
+
+    def loss_pass(self, W, loss, y):
+        """(Z W, sum over rows of loss(Z W, y), its gradient Z' loss'(Z W, y)) in one pass over the features.
+
+        W, y: (D,) and (N,), or (D, k) and (N, k); the sum has shape () or (k,).
+        """
+        F, G = np.empty((self.shape[0], *W.shape[1:])), np.zeros(W.shape)
+        for rows, part in self.parts():
+            F[rows] = part.matvec(W)
+            G += part.rmatvec(loss.derivative(F[rows], y[rows]))
+        return F, loss.value(F, y).sum(axis=0), G
+
+    # ------------------------------------------------------------------ Gram matrices, in float64
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|); with `right`, a pair: that and Z_l' diag(weights) Z_r.
+
+        left, right: integer arrays. weights: (N,), None for ones, those of zero cost nothing. dtype: of the products, at least.
+        """
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        columns = np.unique(left if right is None else np.concatenate([left, right]))
+        used = np.flatnonzero(weights)
+        own = self if len(columns) == self.shape[1] else self.columns(columns)
+        own = own if len(used) == self.shape[0] else own.rows(used)
+        left_at = np.searchsorted(columns, left)
+        right_at = None if right is None else np.searchsorted(columns, right)
+        square = np.zeros((len(left), len(left)))
+        cross = None if right is None else np.zeros((len(left), len(right)))
+        for rows, part in own.parts():
+            found = part.gram(left_at, right_at, weights[used][rows], dtype)
+            square += found if right is None else found[0]
+            if right is not None:
+                cross += found[1]
+        return square if right is None else (square, cross)
+
+    def gram_weights(self, weights) -> np.ndarray:
+        """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what needs a metric and not this one."""
+        return weights
+
+    def squares(self, weights=None) -> np.ndarray:
+        """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        return sum((weights[rows] @ np.square(Z, dtype=np.float64) for rows, Z in self.row_blocks()), np.zeros(self.shape[1]))
+
+
+def ranges(size: int, width: int):
+    """Slices of at most `width` that cover range(size)."""
+    return (slice(start, min(start + width, size)) for start in range(0, size, width))
+
+
+def block_size(length: int, dtype, target: int | None = None) -> int:
+    """How many rows of that length take about `target` bytes (BLOCK_BYTES by default), at least 256."""
+    return max(256, int((target or BLOCK_BYTES) // max(1, length * np.dtype(dtype).itemsize)))
+
+
+def default_memory_mb() -> float:
+    """What a solver may use for features when nothing is said: a quarter of the available memory, at most 2 GiB."""
+    return min(2048.0, env.available_memory_mb() / 4)

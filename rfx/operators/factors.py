@@ -1,0 +1,225 @@
+"""Gram matrices and their factors as preconditioners of H = lam I + Z' diag(d) Z.
+
+Factors are made in the features' type, in one array: a float32 factor is a preconditioner, never the answer.
+"""
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from rfx.operators.cholesky import factor_in_place
+
+_TILE = 1024
+_ROWS_PER_COLUMN = 8
+
+
+class Gram:
+    """A positive semidefinite n x n Gram matrix and the Cholesky factor of (Gram + diagonal), in one array.
+
+    The Gram matrix stays in the upper triangle (its diagonal apart), the factor is made in the lower one, so that a
+    second diagonal needs neither another pass over the features nor another array.
+    """
+
+    def __init__(self, size: int, dtype):
+        self.matrix = np.zeros((size, size), dtype, order="F")
+        self._syrk = blas.ssyrk if self.matrix.dtype == np.float32 else blas.dsyrk
+        self._potrs = lapack.spotrs if self.matrix.dtype == np.float32 else lapack.dpotrs
+        self._diagonal = self.diagonal = None
+
+    def add_rows(self, Z):
+        """Gram <- Gram + Z'Z for C-contiguous (rows, n) features."""
+        self._syrk(1.0, Z.T, beta=1.0, c=self.matrix, overwrite_c=1)
+
+    def add_columns(self, Z):
+        """Gram <- Gram + Z Z' for C-contiguous (n, columns) features."""
+        self._syrk(1.0, Z.T, beta=1.0, c=self.matrix, trans=1, overwrite_c=1)
+
+    def factor(self, diagonal):
+        """Factor Gram + diagonal (a number or an (n,) array).
+
+        A diagonal too small for the type is raised, `diagonal` says to what: the factor is then a preconditioner for
+        the rest of the spectrum only.
+        """
+        if self._diagonal is None:
+            self._diagonal = self.matrix.diagonal().astype(np.float64)
+        floor = float(np.finfo(self.matrix.dtype).eps) * max(1e-30, float(self._diagonal.max(initial=0.0)))
+        shift = 0.0
+        while True:
+            self._copy_down()
+            self.diagonal = diagonal + shift
+            np.fill_diagonal(self.matrix, self._diagonal + self.diagonal)
+            if factor_in_place(self.matrix) == 0:
+                return self
+            shift = max(8 * floor, 8 * shift)
+
+    def _copy_down(self):
+        n = len(self.matrix)
+        for i in range(0, n, _TILE):
+            for j in range(i, n, _TILE):
+                tile = self.matrix[i : i + _TILE, j : j + _TILE].T.copy()
+                target = self.matrix[j : j + _TILE, i : i + _TILE]
+                if i == j:
+                    below = np.tril_indices(len(tile), -1)
+                    target[below] = tile[below]
+                else:
+                    target[...] = tile
+
+    def solve(self, b):
+        """(Gram + diagonal)^-1 b in the factor's type, returned as float64."""
+        x, _ = self._potrs(self.matrix, np.asfortranarray(b, dtype=self.matrix.dtype), lower=1)
+        return x.astype(np.float64, copy=False)
+
+
+def column_gram(Z, weights=None) -> Gram:
+    """Z' diag(weights) Z, D x D."""
+    gram = Gram(Z.shape[1], Z.dtype)
+    for rows, part in Z.row_blocks():
+        gram.add_rows(part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None])
+    return gram
+
+
+def row_gram(Z) -> Gram:
+    """Z Z', N x N."""
+    gram = Gram(Z.shape[0], Z.dtype)
+    for _, part in Z.column_blocks():
+        gram.add_columns(part)
+    return gram
+
+
+class ColumnFactor:
+    """M^-1 = (lam I + Z' diag(d) Z)^-1 by the D x D factor. d: (N,) weights or None for ones."""
+
+    def __init__(self, Z, weights=None):
+        self.gram = column_gram(Z, weights)
+
+    def prepare(self, lam):
+        self.gram.factor(lam)
+        return self
+
+    def __call__(self, r):
+        return self.gram.solve(r)
+
+
+class RowFactor:
+    """The same by the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury)."""
+
+    def __init__(self, Z, weights=None):
+        self.Z, self.weights = Z, weights
+        self.gram = row_gram(Z)
+
+    def prepare(self, lam):
+        self.lam = lam
+        self.gram.factor(lam if self.weights is None else lam / self.weights)
+        return self
+
+    def dual(self, v):
+        """(lam / d + Z Z')^-1 v for v over the rows."""
+        return self.gram.solve(v)
+
+    def __call__(self, r):
+        return (r - self.Z.rmatvec(self.dual(self.Z.matvec(r)))) / self.lam
+
+
+class NystromFactor:
+    """The same for a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
+
+    Frangella, Tropp and Udell (2023), SIAM J. Matrix Anal. Appl. 44(2), algorithm 2.1 and equation (1.3): one pass with
+    `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the smallest of the eigenvalues L found.
+    """
+
+    def __init__(self, Z, weights=None, rank=256):
+        size, dtype = Z.shape[1], Z.dtype
+        rank = min(rank, size)
+        test = np.random.default_rng(0).standard_normal((size, rank), dtype=np.float32).astype(dtype, copy=False)
+        sketch = np.zeros((size, rank), dtype)
+        for rows, part in Z.row_blocks():
+            middle = part @ test
+            if weights is not None:
+                middle *= weights[rows, None].astype(dtype)
+            sketch += part.T @ middle
+        # a shift of the size of the rounding keeps the small factor positive definite; it is taken off again
+        shift = float(np.finfo(dtype).eps) * np.sqrt(size) * max(np.sqrt(np.einsum("ij,ij", sketch, sketch, dtype=np.float64)), 1e-30)
+        inner = _inner(test, sketch)
+        inner = (inner + inner.T) / 2 + shift * _inner(test, test)
+        values, vectors = np.linalg.eigh(inner)
+        keep = values > values[-1] * np.finfo(dtype).eps
+        root = vectors[:, keep] / np.sqrt(values[keep])
+        sketch += dtype.type(shift) * test
+        del test
+        small = root.T @ _inner(sketch, sketch) @ root
+        values, vectors = np.linalg.eigh((small + small.T) / 2)
+        keep = values > max(values[-1], 0.0) * np.finfo(dtype).eps
+        basis = root @ vectors[:, keep] / np.sqrt(values[keep])
+        self.vectors = sketch @ basis.astype(dtype)
+        self.values = np.maximum(values[keep] - shift, 0.0)
+
+    def prepare(self, lam):
+        floor = self.values[0] if len(self.values) else 0.0
+        # 1 / lam outside the span, as the exact inverse has it there
+        self.scale = 1.0 / (floor + lam)
+        self.shrink = 1.0 / (self.values + lam) - self.scale
+        return self
+
+    def __call__(self, r):
+        inside = (self.vectors.T @ r.astype(self.vectors.dtype)).astype(np.float64)
+        inside *= self.shrink if r.ndim == 1 else self.shrink[:, None]
+        return self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(np.float64)
+
+
+def _inner(A, B):
+    """A'B of tall matrices, sums in float64."""
+    total = np.zeros((A.shape[1], B.shape[1]))
+    for start in range(0, len(A), _TILE):
+        rows = slice(start, start + _TILE)
+        total += A[rows].T.astype(np.float64) @ B[rows].astype(np.float64)
+    return total
+
+
+def smaller_gram_mb(Z) -> float:
+    """What the smaller of the two Gram matrices takes."""
+    return min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20
+
+
+def choose_factor(Z, max_memory_mb: float):
+    """A preconditioner of lam I + Z'Z for any lam that takes less than `max_memory_mb`.
+
+    The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024 at most).
+    """
+    n_rows, n_columns = Z.shape
+    if smaller_gram_mb(Z) <= max_memory_mb:
+        return RowFactor(Z) if n_rows < n_columns else ColumnFactor(Z)
+    return NystromFactor(Z, rank=_rank(n_columns, Z.dtype, max_memory_mb))
+
+
+def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
+    """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than `max_memory_mb`.
+
+    With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) / (1 - sqrt(d/m)))^2.
+    weights: (N,). The rows' own Gram matrix is the smaller one as long as rows < D.
+    """
+    n_rows, n_columns = Z.shape
+    itemsize = Z.dtype.itemsize
+    available = max_memory_mb * 2**20 / itemsize
+    rows = min(rows, n_rows)
+    if n_columns <= rows and n_columns**2 <= available:
+        # here a row adds nothing to the size of the factor, so that there can be several times D of them
+        part, weights = _draw(Z, weights, max(rows, _ROWS_PER_COLUMN * n_columns))
+        return ColumnFactor(part, weights).prepare(lam)
+    rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
+    if rows < min(n_rows, n_columns, 64):
+        return NystromFactor(Z, weights, _rank(n_columns, Z.dtype, max_memory_mb)).prepare(lam)
+    part, weights = _draw(Z, weights, rows)
+    return RowFactor(part.hold(), weights).prepare(lam)
+
+
+def _draw(Z, weights, count):
+    """`count` rows without replacement, their weights raised so that the sum keeps its expectation."""
+    n_rows = Z.shape[0]
+    if count >= n_rows:
+        return Z, weights
+    chosen = np.sort(np.random.default_rng(0).permutation(n_rows)[:count])
+    return Z.rows(chosen), weights[chosen] * (n_rows / count)
+
+
+def _rank(n_columns, dtype, max_memory_mb):
+    """Columns of which the test matrix, the sketch and the vectors can be kept."""
+    return max(1, min(1024, int(max_memory_mb * 2**20 / (3 * n_columns * dtype.itemsize))))

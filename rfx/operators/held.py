@@ -1,0 +1,111 @@
+"""Parts of a matrix that is computed anew at every use, held in memory: rows that come and go, and some of the columns."""
+
+import numpy as np
+
+from rfx.operators.base import Matrix, ranges
+from rfx.operators.dense import DenseMatrix
+
+_CHUNK = 2048
+
+
+class HeldRows(Matrix):
+    """A matrix whose `rows` stay in memory up to `max_mb`: those asked for before are not computed again.
+
+    Newcomers take the places of rows that are no longer asked for, so that what `rows` gives is valid until it is called again.
+    """
+
+    def __init__(self, inner: Matrix, max_mb: float):
+        self.inner, self.shape, self.dtype, self.cost = inner, inner.shape, inner.dtype, inner.cost
+        self.capacity = int(max_mb * 2**20 / (inner.shape[1] * inner.dtype.itemsize))
+        self._Z = None
+        self._places = np.full(inner.shape[0], -1)
+
+    def parts(self):
+        held = np.flatnonzero(self._places >= 0)
+        if not len(held):
+            yield from self.inner.parts()
+            return
+        yield held, DenseMatrix(self._Z, self._places[held])
+        rest = np.flatnonzero(self._places < 0)
+        for rows, part in self.inner.rows(rest).parts():
+            yield rest[rows], part
+
+    def rows(self, index):
+        """index: a sorted integer array without repetition."""
+        if self._Z is None or len(index) > len(self._Z):
+            self._Z = None
+            self._places[:] = -1
+            if len(index) > self.capacity:
+                return self.inner.rows(index)
+            self._Z = np.empty((min(self.capacity, len(index) + len(index) // 8), self.shape[1]), self.dtype)
+        leaving = self._places >= 0
+        leaving[index] = False
+        self._places[leaving] = -1
+        free = np.ones(len(self._Z), bool)
+        free[self._places[self._places >= 0]] = False
+        new = index[self._places[index] < 0]
+        places = np.flatnonzero(free)[: len(new)]
+        for rows, Z in self.inner.rows(new).row_blocks():
+            self._Z[places[rows]] = Z
+        self._places[new] = places
+        return DenseMatrix(self._Z, self._places[index])
+
+    def columns(self, index):
+        return self.inner.columns(index)
+
+
+class HeldColumns(Matrix):
+    """A matrix of which some columns are held and all others are zero.
+
+    columns: sorted integer array. before: HeldColumns of the same matrix, whose columns are not computed again.
+    """
+
+    def __init__(self, inner: Matrix, columns, before: "HeldColumns | None" = None):
+        self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
+        # the last column is zero: that of all columns that are not held
+        Z = np.empty((self.shape[0], len(columns) + 1), self.dtype)
+        Z[:, -1] = 0
+        self._at = np.full(self.shape[1], len(columns))
+        self._at[columns] = np.arange(len(columns))
+        known = np.isin(columns, before.held) if before is not None else np.zeros(len(columns), bool)
+        if known.any():
+            at, places = before._at[columns[known]], np.flatnonzero(known)
+            for rows in ranges(len(Z), _CHUNK):
+                Z[rows, places] = before._matrix.Z[rows, at]
+        if not known.all():
+            for rows, new in inner.columns(columns[~known]).row_blocks():
+                Z[rows, np.flatnonzero(~known)] = new
+        self._matrix = DenseMatrix(Z)
+
+    def rows(self, index):
+        return DenseMatrix(self._matrix.Z[index].take(self._at, axis=1))
+
+    def columns(self, index):
+        return self._matrix.columns(self._at[index])
+
+    def row_blocks(self):
+        for rows, Z in self._matrix.row_blocks():
+            yield rows, Z.take(self._at, axis=1)
+
+    def to_array(self, out=None):
+        return np.take(self._matrix.Z, self._at, axis=1, out=out)
+
+    def matvec(self, W):
+        return self._matrix.matvec(self._narrow(W))
+
+    def rmatvec(self, U):
+        return self._spread(self._matrix.rmatvec(U))
+
+    def normal(self, P, weights=None):
+        return self._spread(self._matrix.normal(self._narrow(P), weights))
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        return self._matrix.gram(self._at[left], None if right is None else self._at[right], weights, dtype)
+
+    def _narrow(self, W):
+        return np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))])
+
+    def _spread(self, G):
+        out = np.zeros((self.shape[1], *G.shape[1:]))
+        out[self.held] = G[:-1]
+        return out

@@ -1,0 +1,69 @@
+"""Features of a map, computed anew, block of rows by block of rows, at every use."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.operators.base import COMPUTED, Matrix, block_size, default_memory_mb, ranges
+from rfx.operators.dense import DenseMatrix
+
+_DENSE_BYTES = 64 * 2**20
+
+
+class MapMatrix(Matrix):
+    """scale * feature_map(X): a map has n_features, dtype, transform(X, out) and select(columns).
+
+    X: (N, d) array or CSR. block: rows that are computed at a time, by default so many that they take 32 MiB.
+    """
+
+    cost = COMPUTED
+
+    def __init__(self, feature_map, X, scale: float = 1.0, block: int | None = None):
+        self.map, self.X, self.scale = feature_map, dense(X, feature_map.dtype), scale
+        self.shape, self.dtype = (X.shape[0], feature_map.n_features), feature_map.dtype
+        self.block = block or block_size(self.shape[1], self.dtype)
+
+    def parts(self):
+        buffer = np.empty((min(self.block, self.shape[0]), self.shape[1]), self.dtype)
+        for rows in ranges(self.shape[0], self.block):
+            yield rows, DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start]))
+
+    def _features(self, rows, out):
+        self.map.transform(self.X[rows], out=out)
+        if self.scale != 1.0:
+            out *= self.dtype.type(self.scale)
+        return out
+
+    def rows(self, index):
+        return MapMatrix(self.map, self.X[index], self.scale, self.block)
+
+    def columns(self, index):
+        return MapMatrix(self.map.select(index), self.X, self.scale)
+
+    def to_array(self, out=None):
+        out = np.empty(self.shape, self.dtype) if out is None else out
+        for rows in ranges(self.shape[0], self.block):
+            self._features(rows, out[rows])
+        return out
+
+    def matvec(self, W):
+        used = np.flatnonzero(W) if W.ndim == 1 else np.arange(len(W))
+        if len(used) == len(W):
+            return super().matvec(W)
+        return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
+
+    def rmatvec(self, U):
+        used = np.flatnonzero(U) if U.ndim == 1 else np.arange(len(U))
+        return super().rmatvec(U) if len(used) == len(U) else self.rows(used).rmatvec(U[used])
+
+
+def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None) -> Matrix:
+    """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is free), else computed anew."""
+    return MapMatrix(feature_map, X, scale).hold(default_memory_mb() if max_mb is None else max_mb)
+
+
+def dense(X, dtype=np.float64):
+    """X, as an array of that type where it is sparse and that costs little memory: products with sparse rows are far slower."""
+    if not sp.issparse(X):
+        return X
+    size = X.shape[0] * X.shape[1] * np.dtype(dtype).itemsize
+    return X.astype(dtype).toarray() if size <= max(_DENSE_BYTES, X.nnz * 12) else X

@@ -1,0 +1,286 @@
+"""Every kind of matrix against plain numpy in float64, and every solver over every kind that it takes."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env, losses
+from rfx.features import sample
+from rfx.features.binning import sample_grids
+from rfx.operators import base
+from rfx.operators.base import COMPUTED, Matrix
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.held import HeldColumns, HeldRows
+from rfx.operators.mapped import MapMatrix, feature_matrix
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (700, 5))
+MAP = sample("gaussian", 5, 90, 3, gamma=1.0)
+WIDE = sample("gaussian", 5, 90, 3, gamma=1.0, dtype=np.float64)
+SCALE = 0.3
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+class Recomputed(Matrix):
+    """The least that a kind defines: blocks of rows that share one buffer, which is spoilt when the next is asked for."""
+
+    cost = COMPUTED
+
+    def __init__(self, Z, block=37):
+        self.Z, self.shape, self.dtype, self.block = Z, Z.shape, Z.dtype, block
+
+    def parts(self):
+        buffer = np.empty((self.block, self.shape[1]), self.dtype)
+        for rows in base.ranges(self.shape[0], self.block):
+            part = buffer[: rows.stop - rows.start]
+            part[:] = self.Z[rows]
+            yield rows, DenseMatrix(part)
+            buffer[:] = np.nan
+
+    def rows(self, index):
+        return Recomputed(self.Z[index], self.block)
+
+    def columns(self, index):
+        return Recomputed(self.Z[:, index], self.block)
+
+
+class Apart(Recomputed):
+    """Rows on two other machines, say: each part answers for its own, in any order."""
+
+    def parts(self):
+        for rows in (np.arange(1, len(self.Z), 3), np.setdiff1d(np.arange(len(self.Z)), np.arange(1, len(self.Z), 3))):
+            yield rows, DenseMatrix(self.Z[rows])
+
+    def rows(self, index):
+        return Apart(self.Z[index])
+
+    def columns(self, index):
+        return Apart(self.Z[:, index])
+
+
+def features(dtype=np.float32):
+    return (SCALE * (MAP if dtype == np.float32 else WIDE).transform(X.astype(dtype))).astype(dtype)
+
+
+def bins(rows=X, n_grids=11):
+    ids, found = sample_grids("laplacian", rows.shape[1], n_grids, 0, gamma=1.0).number(rows)
+    return BinnedMatrix(ids, found.starts)
+
+
+def held_rows():
+    Z = HeldRows(MapMatrix(MAP, X.astype(np.float32), SCALE), 1.0)
+    Z.rows(np.arange(100, 300, 2))
+    Z.rows(np.arange(150, 390, 3))
+    return Z
+
+
+def held_columns():
+    Z = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128)
+    return HeldColumns(Z, np.arange(0, 90, 2), HeldColumns(Z, np.arange(10, 70)))
+
+
+# name -> (matrix, the same in plain float64)
+KINDS = {
+    "dense": lambda: (DenseMatrix(features()), features()),
+    "dense in float64": lambda: (DenseMatrix(features(np.float64)), features(np.float64)),
+    "dense by columns": lambda: (DenseMatrix(np.asfortranarray(features())), features()),
+    "some rows of an array": lambda: (DenseMatrix(features()).rows(np.arange(650, 30, -2)), features()[650:30:-2]),
+    "computed": lambda: (MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features()),
+    "computed from sparse rows": lambda: (MapMatrix(MAP, sp.csr_matrix(X), SCALE), features()),
+    "computed, some rows held": lambda: (held_rows(), features()),
+    "some columns held": lambda: (held_columns(), features() * (np.arange(90) % 2 == 0)),
+    "binned": lambda: (bins(), bins().to_array()),
+    "binned, by columns": lambda: (bins().by_columns(1.0), bins().to_array()),
+    "least that a kind defines": lambda: (Recomputed(features()), features()),
+    "parts elsewhere": lambda: (Apart(features()), features()),
+}
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request):
+    """(matrix, array of float64)."""
+    Z, plain = KINDS[request.param]()
+    return Z, np.asarray(plain, np.float64)
+
+
+def near(found, expected, tolerance=1e-5):
+    assert np.shape(found) == np.shape(expected) and np.asarray(found).dtype == np.float64
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max(initial=0.0)))
+
+
+@pytest.mark.parametrize("outputs", [(), (3,)])
+def test_products(kind, outputs):
+    Z, plain = kind
+    rng = np.random.default_rng(1)
+    W, U = rng.standard_normal((Z.shape[1], *outputs)), rng.standard_normal((Z.shape[0], *outputs))
+    few, some, weights = W.copy(), U.copy(), rng.random(Z.shape[0])
+    few[2:], some[::3], weights[::4] = 0, 0, 0
+    assert Z.shape == plain.shape and Z.exact == (Z.dtype == np.float64)
+    for w in (W, few, np.zeros_like(W)):
+        near(Z.matvec(w), plain @ w)
+    for u in (U, some, np.zeros_like(U)):
+        near(Z.rmatvec(u), plain.T @ u)
+        near(Z.outer(u), plain @ (plain.T @ u))
+    near(Z.normal(W), plain.T @ (plain @ W))
+    near(Z.normal(W, weights), plain.T @ (weights.reshape(-1, *[1] * len(outputs)) * (plain @ W)))
+    near(Z.squares(), (plain**2).sum(axis=0))
+    near(Z.squares(weights), weights @ plain**2)
+
+
+@pytest.mark.parametrize("outputs", [(), (3,)])
+@pytest.mark.parametrize("name", ["squared", "squared_hinge", "hinge", "logistic"])
+def test_loss_pass(kind, name, outputs):
+    (Z, plain), loss = kind, losses.LOSSES[name]
+    rng = np.random.default_rng(2)
+    W, y = 0.1 * rng.standard_normal((Z.shape[1], *outputs)), rng.choice([-1.0, 1.0], (Z.shape[0], *outputs))
+    F, value, G = Z.loss_pass(W, loss, y)
+    near(F, plain @ W)
+    near(value, loss.value(plain @ W, y).sum(axis=0))
+    near(G, plain.T @ loss.derivative(plain @ W, y))
+
+
+def test_gram(kind):
+    Z, plain = kind
+    rng = np.random.default_rng(3)
+    left, right = np.split(rng.permutation(Z.shape[1])[:60], [25])
+    margin = np.where(rng.random(Z.shape[0]) < 0.4, 2.0, 0.0)
+    for weights in (None, margin, rng.random(Z.shape[0]), np.zeros(Z.shape[0])):
+        own = plain[:, left].T * (1.0 if weights is None else weights)
+        square, cross = Z.gram(left, right, weights)
+        near(square, own @ plain[:, left])
+        near(cross, own @ plain[:, right])
+        near(Z.gram(left, None, weights), own @ plain[:, left])
+    change = rng.choice([-2.0, 0.0, 2.0], Z.shape[0])
+    near(Z.gram(left, weights=change), plain[:, left].T @ (change[:, None] * plain[:, left]))
+    assert Z.gram(left[:0], right, margin)[1].shape == (0, 35)
+    near(Z.gram(np.arange(Z.shape[1]), weights=Z.gram_weights(margin)), plain.T @ (margin[:, None] * plain))
+
+
+def test_rows_columns_and_blocks(kind):
+    Z, plain = kind
+    near(Z.to_array().astype(np.float64), plain)
+    near(Z.to_array(np.empty(Z.shape, Z.dtype)).astype(np.float64), plain)
+    rows, columns = np.array([3, 4, 5, 77, 300]), np.array([8, 2, 80])
+    for index in (rows, slice(20, 270)):
+        # what a kind gives must be a matrix that can do all of this again
+        part = Z.rows(index if not isinstance(Z, HeldRows) else np.arange(len(plain))[index])
+        near(part.to_array().astype(np.float64), plain[index])
+        near(part.rows(np.array([0, 4])).matvec(np.ones(Z.shape[1])), plain[index][[0, 4]].sum(axis=1))
+        near(part.columns(columns).to_array().astype(np.float64), plain[index][:, columns])
+    for index in (columns, slice(1, 40)):
+        near(Z.columns(index).to_array().astype(np.float64), plain[:, index])
+        near(Z.columns(index).rmatvec(np.ones(len(plain))), plain[:, index].sum(axis=0))
+    for blocks, at in ((Z.row_blocks(), lambda rows: (rows,)), (Z.column_blocks(32), lambda columns: (slice(None), columns))):
+        seen = np.zeros(Z.shape)
+        for chosen, block in blocks:
+            assert block.flags.c_contiguous and block.dtype == Z.dtype
+            seen[at(chosen)] += block
+        near(seen, plain)
+    for held in (Z.hold(), Z.hold(0.0)):
+        near(held.matvec(np.ones(Z.shape[1])), plain.sum(axis=1))
+        assert held.computed <= Z.computed
+    assert not Z.hold().computed and Z.size_mb == pytest.approx(plain.size * Z.dtype.itemsize / 2**20)
+
+
+@pytest.mark.parametrize("limit", [0.0, 1000.0])
+def test_columns_one_by_one(kind, limit):
+    Z, plain = kind
+    Z, seen = Z.by_columns(limit), np.zeros(plain.shape)
+    near(Z.matvec(np.ones(Z.shape[1])), plain.sum(axis=1))
+    for columns, values, rows, ends in Z.column_lists(20):
+        if rows is None:
+            seen[:, columns] = values.T
+            continue
+        for j in range(columns.start, columns.stop):
+            assert np.array_equal(rows[ends[j] : ends[j + 1]], np.flatnonzero(plain[:, j]))
+            seen[rows[ends[j] : ends[j + 1]], j] = values
+    near(seen, plain)
+
+
+@pytest.mark.parametrize("outputs", [(), (3,)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypatch):
+    monkeypatch.setattr(base, "BLOCK_BYTES", 0)  # 256 rows
+    rng = np.random.default_rng(1)
+    Z = rng.standard_normal((1001, 257)).astype(dtype)
+    W, U = rng.standard_normal((257, *outputs)), rng.standard_normal((1001, *outputs))
+    U[::3] = 0
+    exact = Z.astype(np.float64)
+    for matrix in (DenseMatrix(np.asarray(Z, order=order)), Recomputed(Z, 100)):
+        near(matrix.matvec(W), exact @ W, 1e-12)
+        near(matrix.rmatvec(U), exact.T @ U, 1e-12)
+        near(matrix.normal(W), exact.T @ (exact @ W), 1e-12)
+        F, value, G = matrix.loss_pass(W, losses.Squared, U)
+        near(F, exact @ W, 1e-12)
+        near(value, 0.5 * ((exact @ W - U) ** 2).sum(axis=0), 1e-12)
+        near(G, exact.T @ (exact @ W - U), 1e-12)
+
+
+@pytest.mark.parametrize("name", ["dense", "dense by columns", "computed", "some columns held", "binned"])
+def test_threads_change_no_bit(name):
+    Z, _ = KINDS[name]()
+    rng = np.random.default_rng(2)
+    w, u, weights, results = rng.standard_normal(Z.shape[1]), rng.standard_normal(Z.shape[0]), rng.random(Z.shape[0]), []
+    for count in (1, 2, 3):
+        env.set_threads(count)
+        results.append([*Z.loss_pass(w, losses.Logistic, np.sign(u)), Z.matvec(w), Z.rmatvec(u), Z.normal(w, weights), Z.outer(u)])
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_held_rows_follow_a_changing_set():
+    Z, plain = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features().astype(np.float64)
+    held, made = HeldRows(Z, 0.1), []
+    Z.map = Counted(MAP, made)
+    rng, weights = np.random.default_rng(0), np.linspace(1, 2, 700)
+    p = rng.standard_normal(90)
+    for count in (200, 210, 5, 260, 700, 100):
+        index = np.sort(rng.permutation(700)[:count])
+        part = held.rows(index)
+        assert part.computed == (count > held.capacity)
+        near(part.to_array().astype(np.float64), plain[index])
+        near(part.normal(p, weights[index]), plain[index].T @ (weights[index] * (plain[index] @ p)))
+        near(held.loss_pass(p, losses.Logistic, np.ones(700))[2], plain.T @ losses.Logistic.derivative(plain @ p, np.ones(700)))
+    held.rows(np.arange(50, 90))
+    made.clear()
+    held.rows(np.arange(60, 100))
+    assert sum(made) == 10
+    near(held.matvec(p), plain @ p)
+    assert sum(made) == 10 + 660
+
+
+class Counted:
+    """A map that says how many rows it was asked for."""
+
+    def __init__(self, inner, made):
+        self.inner, self.made, self.n_features, self.dtype = inner, made, inner.n_features, inner.dtype
+
+    def transform(self, X, out):
+        self.made.append(len(X))
+        return self.inner.transform(X, out=out)
+
+    def select(self, index):
+        return Counted(self.inner.select(index), self.made)
+
+
+def test_what_is_known_already_is_not_computed():
+    made = []
+    Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE)
+    held = HeldColumns(Z, np.arange(0, 60))
+    made.clear()
+    HeldColumns(Z, np.arange(20, 40), held)
+    Z.matvec(np.zeros(90))
+    Z.gram(np.arange(5), weights=np.zeros(700))
+    assert sum(made) == 0
+    Z.rmatvec((np.arange(700) < 30).astype(float))
+    Z.gram(np.arange(5), weights=(np.arange(700) < 40).astype(float))
+    assert sum(made) == 30 + 40
+
+
+def test_features_are_held_only_where_they_fit():
+    assert not feature_matrix(MAP, X, max_mb=1.0).computed
+    assert feature_matrix(MAP, X, max_mb=0.1).computed

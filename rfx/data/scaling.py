@@ -86,7 +86,15 @@ class Scaler:
         if n == 0:
             raise DataError("scaling can't be learnt from no rows")
         with np.errstate(over="ignore", invalid="ignore"):
-            low, spread = _moments(X) if kind == "standard" else _range(X)
+            low, spread = column_spread(X, kind)
+        return cls.from_spread(kind, low, spread)
+
+    @classmethod
+    def from_spread(cls, kind, low, spread):
+        """From the smallest values (d,) and the largest less these, or for `standard` from means and standard deviations.
+
+        Raises DataError where they are not finite.
+        """
         _check_spread(low, spread)
         unit = _reciprocal(spread)
         if kind == "minmax11":
@@ -129,6 +137,11 @@ class Scaler:
     def from_dict(cls, saved):
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
         return cls(kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64))
+
+
+def column_spread(X, kind):
+    """What `Scaler.from_spread` takes, of the columns of X."""
+    return _moments(X) if kind == "standard" else _range(X)
 
 
 def _range(X):

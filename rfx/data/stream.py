@@ -71,6 +71,18 @@ class Source:
             raise DataError(f"{self.name} has fewer rows than when the checkpoint was written; give the same input, or start anew")
         self.row = place["row"]
 
+    def peek(self, count: int):
+        """X and y of the first rows, at least `count` of them where there are as many; the next `read` gives them again."""
+        start = self.tell()["start"]
+        parts = [part[:2] for part in [self.read(count)] if part]
+        if self._pending is not None:
+            parts.append((self._pending[0][self._used :], self._pending[1][self._used :]))
+        if not parts:
+            raise DataError(f"{self.name} has no rows")
+        self._pending = _stack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+        self._used, self._start, self.row = 0, start, 0
+        return self._pending
+
     def rewind(self, epoch: int = 0) -> None:
         """To the first row, for the given pass."""
         self._go(None)

@@ -1,0 +1,119 @@
+"""What must be known of rows before training on them begins, learnt in passes over a stream: nothing grows with their number."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.counters import uniforms
+from rfx.data.pca import PCA, unit_rows
+from rfx.data.scaling import Scaler, TargetScaler, column_spread
+from rfx.errors import DataError, UsageError
+
+# Rows of the sample, labels that are counted, rows of a chunk.
+SAMPLE, MOST_LABELS, CHUNK = 4096, 1000, 8192
+_DRAW = 91
+
+
+@dataclass
+class Inputs:
+    """Rows as a model wants them: scaled, of unit length where asked for, then in principal components."""
+
+    scaler: Scaler
+    unit: bool = False
+    pca: PCA | None = None
+
+    def transform(self, X, dtype=np.float32):
+        """Rows X (n, d), array or CSR, as an array or, where nothing makes them dense, CSR in dtype."""
+        return self.after_scaling(self.scaler.transform(X, dtype=dtype))
+
+    def after_scaling(self, X):
+        """The rest, for rows that are scaled."""
+        X = unit_rows(X) if self.unit else X
+        return X if self.pca is None else self.pca.transform(X)
+
+
+class Survey:
+    """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the rows (X, y), prepared.
+
+    labels: the different targets, ascending, None where there are more than a thousand.
+    """
+
+    def __init__(self, chunks, *, scaling="none", unit=False, pca=None, centred=True, dtype=np.float32, seed=0, sample=SAMPLE):
+        """chunks: a function that returns an iterator of (X, y) over all rows; it is called once or twice."""
+        self.n_rows, self.n_inputs, self.labels = 0, 0, np.zeros(0)
+        self._scaling, self._spread, self._y = scaling, None, None
+        kept, keys = None, np.zeros(0)
+        learner = PCA(pca, centred) if pca else None
+        plain = Inputs(Scaler.fit(np.zeros((1, 1)), "none"), unit)
+        for X, y in _cut(chunks()):
+            if not self.n_rows:
+                self.n_inputs = X.shape[1]
+                plain.scaler = Scaler("none", np.zeros(X.shape[1]), np.ones(X.shape[1]))
+            self._count(X, y)
+            own = uniforms(seed, _DRAW, self.n_rows, self.n_rows + len(y), 1)[:, 0]
+            kept, keys = _smallest(kept, keys, (X, y), own, sample)
+            if learner and scaling == "none":
+                learner.partial_fit(plain.transform(X, dtype))
+            self.n_rows += len(y)
+        if not self.n_rows:
+            raise DataError("there are no rows to learn from")
+        scaler = plain.scaler if scaling == "none" else Scaler.from_spread(scaling, *self._final_spread())
+        self.inputs = Inputs(scaler, unit)
+        if learner and scaling != "none":
+            for X, _ in _cut(chunks()):
+                learner.partial_fit(self.inputs.transform(X, dtype))
+        self.inputs.pca = learner.finish() if learner else None
+        self.X, self.y = self.inputs.transform(kept[0], dtype), kept[1]
+
+    def _count(self, X, y):
+        low, high, total = float(y.min()), float(y.max()), float(y.sum())
+        self._y = (low, high, total) if self._y is None else (min(self._y[0], low), max(self._y[1], high), self._y[2] + total)
+        if self.labels is not None:
+            self.labels = np.union1d(self.labels, y)
+            if len(self.labels) > MOST_LABELS:
+                self.labels = None
+        if self._scaling == "none":
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            low, spread = column_spread(X, self._scaling)
+        if self._spread is None:
+            self._spread = low, spread
+        elif self._scaling == "standard":
+            n, m = self.n_rows, len(y)
+            mean, deviation = self._spread
+            delta = low - mean
+            squares = n * deviation**2 + m * spread**2 + delta**2 * (n * m / (n + m))
+            self._spread = mean + delta * (m / (n + m)), np.sqrt(squares / (n + m))
+        else:
+            lowest = np.minimum(self._spread[0], low)
+            self._spread = lowest, np.maximum(sum(self._spread), low + spread) - lowest
+
+    def _final_spread(self):
+        return self._spread
+
+    def target_scaler(self, kind: str) -> TargetScaler:
+        """The scaling of regression targets that TargetScaler.fit would learn."""
+        low, high, total = self._y
+        if kind == "none":
+            return TargetScaler()
+        if kind == "mean":
+            return TargetScaler(kind, total / self.n_rows)
+        if kind != "minmax01":
+            raise UsageError(f"target scaling {kind!r} is unknown")
+        return TargetScaler(kind, low, high - low if high > low else 1.0)
+
+
+def _cut(chunks):
+    for X, y in chunks:
+        for start in range(0, len(y), CHUNK):
+            yield X[start : start + CHUNK], y[start : start + CHUNK]
+
+
+def _smallest(kept, keys, new, own, count):
+    """The rows of the smallest keys among those kept and new ones, in the order of the keys."""
+    if kept is not None:
+        X = sp.vstack([kept[0], new[0]], format="csr") if sp.issparse(new[0]) else np.concatenate([kept[0], new[0]])
+        new, own = (X, np.concatenate([kept[1], new[1]])), np.concatenate([keys, own])
+    chosen = np.argsort(own, kind="stable")[:count]
+    return (new[0][chosen], new[1][chosen]), own[chosen]

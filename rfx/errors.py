@@ -29,3 +29,7 @@ class LockedError(RfxError):
     """Somebody else holds the lock of a file or folder that this command must write."""
 
     exit_code = 4
+
+
+class RfxWarning(UserWarning):
+    """Something that was left out or done otherwise; the command line says it in one sentence on standard error."""

@@ -10,7 +10,8 @@ from rfx import env, kernels
 from rfx.errors import DataError, UsageError
 from rfx.kernels import blocks
 
-NAMES = list(kernels.KERNELS)
+NAMES = [name for name, kernel in kernels.KERNELS.items() if kernel.metric]
+DISTANCES = [name for name in NAMES if kernels.get_kernel(name).metric != "dot"]
 
 
 def sample(n_rows, n_inputs, seed=0, shift=0.0):
@@ -29,7 +30,21 @@ def reference(name, X, Y, params):
         "perceptron": lambda: params["radius"] / kernels.perceptron_constant(X.shape[1]) - l2,
         "stump": lambda: 1 - 2 * l1 / (params["hi"] - params["lo"]).sum(),
         "linear": lambda: X @ Y.T,
+        "matern-3/2": lambda: (1 + 3**0.5 * gamma * l2) * np.exp(-(3**0.5) * gamma * l2),
+        "matern-5/2": lambda: (1 + 5**0.5 * gamma * l2 + 5 / 3 * (gamma * l2) ** 2) * np.exp(-(5**0.5) * gamma * l2),
+        "polynomial-2": lambda: (1 + gamma * X @ Y.T) ** 2,
+        "polynomial-3": lambda: (1 + gamma * X @ Y.T) ** 3,
+        "exponential": lambda: np.exp(gamma * X @ Y.T),
+        "arccosine-0": lambda: angular(X, Y, lambda t: np.pi - t, 0),
+        "arccosine-1": lambda: angular(X, Y, lambda t: np.sin(t) + (np.pi - t) * np.cos(t), 1),
+        "arccosine-2": lambda: angular(X, Y, lambda t: 3 * np.sin(t) * np.cos(t) + (np.pi - t) * (1 + 2 * np.cos(t) ** 2), 2),
     }[name]()
+
+
+def angular(X, Y, function, order):
+    """Cho and Saul (2009), equation 3."""
+    lengths = np.linalg.norm(X, axis=1)[:, None] * np.linalg.norm(Y, axis=1)[None, :]
+    return lengths**order * function(np.arccos(np.clip(X @ Y.T / lengths, -1, 1))) / np.pi
 
 
 @pytest.mark.parametrize("n_inputs", [1, 6, 22, 90])
@@ -69,7 +84,9 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
     for key, value in kernels.parameters(name, sp.csr_matrix(X)).items():
         np.testing.assert_allclose(value, params[key], rtol=1e-12)
     expected = kernels.block(name, X, Y, params, dtype=dtype)
-    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    # of the largest value: kernels of products are unbounded, and the angle to a row itself is lost to rounding
+    tolerance = (1e-5 if dtype == np.float32 else 1e-12) * max(1, np.abs(expected).max())
+    tolerance = max(tolerance, 2e-7 if name.startswith("arccosine") else 0)
     np.testing.assert_allclose(kernels.block(name, sp.csr_matrix(X), sp.csr_matrix(Y), params, dtype=dtype), expected, atol=tolerance)
     prepared = kernels.prepare(name, X, params, dtype)
     np.testing.assert_allclose(kernels.block(name, prepared, Y, params), expected, atol=tolerance)
@@ -94,18 +111,19 @@ def test_block_shape_and_threads_change_nothing(name):
     for i in range(0, 60, 7):
         for j in range(0, 700, 333):
             pieces[i : i + 7, j : j + 333] = kernels.block(name, X[i : i + 7], like.take(slice(j, j + 333)), params)
-    np.testing.assert_allclose(pieces, expected, atol=1e-12)
+    tolerance = max(1e-12 * max(1, np.abs(expected).max()), 2e-7 if name.startswith("arccosine") else 0)
+    np.testing.assert_allclose(pieces, expected, atol=tolerance)
     try:
         for count in (1, 2):
             env.set_threads(count)
-            np.testing.assert_allclose(kernels.block(name, X, Y, params), expected, atol=1e-12)
+            np.testing.assert_allclose(kernels.block(name, X, Y, params), expected, atol=tolerance)
     finally:
         env.set_threads(None)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1000.0])
 @pytest.mark.parametrize("n_inputs", [4, 100])
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("linear",)])
+@pytest.mark.parametrize("name", DISTANCES)
 def test_identical_rows_have_distance_zero_in_float32(name, n_inputs, shift):
     X = sample(30, n_inputs, shift=shift).astype(np.float32)
     params = kernels.parameters(name, X)
@@ -181,9 +199,9 @@ def test_gamma_out_of_range(value):
 
 def test_refusals():
     X = sample(5, 2)
-    with pytest.raises(UsageError, match="kernel 'rbf' is unknown; choose one of gaussian, laplacian"):
+    with pytest.raises(UsageError, match="kernel 'rbf' is unknown; choose one of arccosine-0, .*gaussian"):
         kernels.parameters("rbf", X)
-    with pytest.raises(UsageError, match="'perceptron' has no gamma; the kernels that have one: gaussian, laplacian, laplacian-l2"):
+    with pytest.raises(UsageError, match="'perceptron' has no gamma; the kernels that have one: exponential, gaussian"):
         kernels.parameters("perceptron", X, 1.0)
     with pytest.raises(DataError, match="needs two rows"):
         kernels.parameters("gaussian", X[:1], "median")
@@ -206,3 +224,22 @@ def test_no_rows():
     X = sample(5, 2)
     assert kernels.block("gaussian", X[:0], X, {"gamma": 1.0}).shape == (0, 5)
     assert kernels.block("gaussian", X, X[:0], {"gamma": 1.0}).shape == (5, 0)
+
+
+def test_a_kernel_without_exact_values_says_so():
+    with pytest.raises(UsageError, match="kernel 'kmers' has no exact values, only random features"):
+        kernels.prepare("kmers", sample(5, 2), {})
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_the_angle_to_a_row_of_zeros_counts_nothing(order):
+    X = np.array([[0.0, 0.0], [1.0, 2.0]])
+    K = kernels.block(f"arccosine-{order}", X, X, {})
+    np.testing.assert_allclose(K, np.diag([0.0, (1, 5, 75)[order]]), atol=1e-6)
+    np.testing.assert_allclose(np.diag(K), kernels.diagonal(f"arccosine-{order}", X, {}), atol=1e-6)
+
+
+def test_the_medians_of_products():
+    X = sample(3000, 4)
+    expected = 1 / np.median(np.abs(X @ X.T))
+    assert kernels.parameters("polynomial-2", X, "median")["gamma"] == pytest.approx(expected, rel=0.1)

@@ -21,7 +21,7 @@ ROOMS = [
     {"kernels"},
     {"losses"},
     {"data"},
-    {"model", "options", "files", "interrupts", "errors", "env", "parallel", "counters", "_version", "__init__"},
+    {"model", "options", "plugins", "files", "interrupts", "errors", "env", "parallel", "counters", "_version", "__init__"},
 ]
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 

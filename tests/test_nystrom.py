@@ -20,7 +20,7 @@ WAYS = ["uniform", "kmeans", "rpcholesky"]
 
 
 def problem(kernel, rows=X):
-    params = kernels.parameters(kernel, rows, 2.0 if kernels.get_kernel(kernel).paper_gamma else None)
+    params = kernels.parameters(kernel, rows, 2.0 if "gamma" in kernels.get_kernel(kernel).parameters else None)
     return params, kernels.block(kernel, rows, rows, params, dtype=np.float64)
 
 

@@ -94,7 +94,7 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
         scaler = Scaler.fit(learnt, scaling)
         gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
         kernel = {"fourier": "gaussian", "binning": "laplacian"}.get(name, name)
-        has_gamma = kernel in kernels.KERNELS and kernels.get_kernel(kernel).paper_gamma is not None
+        has_gamma = kernel in kernels.KERNELS and "gamma" in kernels.get_kernel(kernel).parameters
         # as in training, the words mean "whatever this kernel needs"
         given = gamma if has_gamma or not isinstance(gamma, str) else None
         params = kernels.parameters(kernel, scaler.transform(learnt), given, seed)

@@ -1,6 +1,5 @@
 """Random feature maps: `sample(kernel, n_inputs, n_features, seed, **kernel_parameters)`."""
 
-from rfx.features import arccosine, coordinates, dotproduct, fourier, matern, perceptron  # noqa: F401  (each registers its maps)
 from rfx.features.base import MAPS, FeatureMap, check_variant, sample
 
 __all__ = ["MAPS", "FeatureMap", "check_variant", "sample"]

@@ -13,6 +13,7 @@ from numba import njit
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import normals
+from rfx.kernels.products import ArcCosine
 from rfx.model import Array
 
 DIRECTION = 0
@@ -22,7 +23,7 @@ _SQRT2 = math.sqrt(2)
 class ArcCosineMap(FeatureMap):
     """arccosine-0, arccosine-1, arccosine-2: sqrt2 H(w.x) (w.x)^order."""
 
-    kernels = ("arccosine-0", "arccosine-1", "arccosine-2")
+    kernels = tuple(ArcCosine(order) for order in (0, 1, 2))
     parts = {"directions": Array("f", "inputs features")}
 
     @property

@@ -10,12 +10,12 @@ from numba import njit
 
 from rfx import parallel
 from rfx.errors import DataError, UsageError
+from rfx.kernels import Kernel
 from rfx.model import Array
+from rfx.plugins import Registry
 
 SMALL_INPUTS = 32
 _CHUNK_VALUES = 2**16
-
-MAPS: dict[str, type["FeatureMap"]] = {}
 
 
 class FeatureMap:
@@ -24,20 +24,16 @@ class FeatureMap:
     The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends on (seed, j) alone.
 
     arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters (gamma, radius, …).
-    A subclass declares the kernels it samples in `kernels`, its arrays in `parts` (their last axis is `features`), the
+    A subclass declares the kernels that it is for in `kernels`, its arrays in `parts` (their last axis is `features`), the
     variants of its features in `variants`, each with what it means, and defines `draw` and `transform`.
     """
 
-    kernels: ClassVar[tuple[str, ...]] = ()
+    kernels: ClassVar[tuple[Kernel, ...]] = ()
     parts: ClassVar[dict[str, Array]] = {}
     variants: ClassVar[dict[str, str]] = {"offset": ""}
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
         self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        MAPS.update(dict.fromkeys(cls.kernels, cls))
 
     @property
     def n_features(self) -> int:
@@ -131,6 +127,17 @@ class FeatureMap:
     def from_header(header: dict, arrays: dict) -> "FeatureMap":
         kind = MAPS[header["name"]]
         return kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in kind.parts})
+
+
+def _declares(value) -> dict[str, type]:
+    """The kernels that a class at the top of a module is the map for."""
+    if not (isinstance(value, type) and issubclass(value, FeatureMap)):
+        return {}
+    return {kernel.name: value for kernel in value.__dict__.get("kernels", ())}
+
+
+# kernel -> map
+MAPS = Registry("feature map", "rfx.features", _declares, "rfx.feature_maps")
 
 
 def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params) -> FeatureMap:

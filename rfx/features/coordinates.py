@@ -14,6 +14,7 @@ from rfx import parallel
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
+from rfx.kernels.products import Kmers, Linear
 from rfx.model import Array
 
 ORDER = 0
@@ -23,7 +24,7 @@ _VALUES = 2**22
 class CoordinateMap(FeatureMap):
     """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse wherever the features are not asked for as an array."""
 
-    kernels = ("linear",)
+    kernels = (Linear(),)
     parts = {"scales": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
 
     @classmethod
@@ -67,7 +68,7 @@ class KmerMap(CoordinateMap):
     letters, T = sum_k A^k (d - k + 1). The sum over all T of phi(x) phi(y) / T is how many words of x are in y at their place.
     """
 
-    kernels = ("kmers",)
+    kernels = (Kmers(),)
     parts = CoordinateMap.parts | {"columns": Array("i", "features")}
 
     @classmethod

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
+from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
 
 ORDER, SIGN = 0, 1
@@ -23,7 +24,7 @@ LAST = 16
 class DotProductMap(FeatureMap):
     """polynomial-2, polynomial-3: (1 + gamma x.y)^p; exponential: exp(gamma x.y), gamma up to 2."""
 
-    kernels = ("polynomial-2", "polynomial-3", "exponential")
+    kernels = (Polynomial(2), Polynomial(3), Exponential())
     parts = {"scales": Array("f", "features"), "orders": Array("i", "features"), "signs": Array("i", "terms inputs features")}
 
     @classmethod

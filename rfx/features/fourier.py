@@ -11,6 +11,7 @@ from numba import njit
 
 from rfx.features.base import FeatureMap
 from rfx.features.random import cauchys, normals, uniforms
+from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
 from rfx.model import Array
 
 FREQUENCY, PHASE, SHARED = 0, 1, 2
@@ -23,7 +24,7 @@ class FourierMap(FeatureMap):
     or, as pairs, features 2k and 2k+1 are the cosine and the sine of the same w.
     """
 
-    kernels = ("gaussian", "laplacian", "laplacian-l2")
+    kernels = (Gaussian(), Laplacian(), LaplacianL2())
     parts = {"frequencies": Array("f", "inputs features"), "phases": Array("f", "features")}
     variants = {"offset": "sqrt2 cos(w.x + b)", "pairs": "cos and sin of the same w"}
 

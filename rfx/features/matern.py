@@ -8,6 +8,7 @@ import numpy as np
 
 from rfx.features.fourier import FREQUENCY, SHARED, FourierMap
 from rfx.features.random import normals
+from rfx.kernels.distances import Matern3, Matern5
 
 DEGREES = {"matern-3/2": 3, "matern-5/2": 5}
 
@@ -15,7 +16,7 @@ DEGREES = {"matern-3/2": 3, "matern-5/2": 5}
 class MaternMap(FourierMap):
     """matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x - y||_2; matern-5/2: (1 + s + s^2/3) exp(-s), s = sqrt5 gamma ||x - y||_2."""
 
-    kernels = tuple(DEGREES)
+    kernels = (Matern3(), Matern5())
 
     @classmethod
     def frequencies(cls, name, n_inputs, first, last, seed, gamma):

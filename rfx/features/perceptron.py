@@ -9,7 +9,7 @@ from numba import njit
 from rfx import parallel
 from rfx.features.base import SMALL_INPUTS, FeatureMap, small_product
 from rfx.features.random import normals, uniforms
-from rfx.kernels import perceptron_constant
+from rfx.kernels.signs import Perceptron, Stump, perceptron_constant
 from rfx.model import Array
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
@@ -24,7 +24,7 @@ class PerceptronMap(FeatureMap):
     factor the features would estimate (c_d/R) K_P.
     """
 
-    kernels = ("perceptron",)
+    kernels = (Perceptron(),)
     parts = {"directions": Array("f", "inputs features"), "thresholds": Array("f", "features"), "scales": Array("f", "features")}
 
     @classmethod
@@ -105,7 +105,7 @@ class StumpMap(FeatureMap):
     Estimates 1 - 2 ||x - y||_1 / sum(hi - lo), x and y clipped to [lo, hi] = params["lo"], params["hi"] (docs/papers.md).
     """
 
-    kernels = ("stump",)
+    kernels = (Stump(),)
     parts = {"thresholds": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
 
     @classmethod

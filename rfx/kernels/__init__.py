@@ -1,11 +1,12 @@
-"""Exact kernels: their table, their parameters, and their values by blocks."""
+"""Exact kernels: what each declares, its parameters, and its values by blocks."""
 
+from rfx.kernels.base import KERNELS, GammaKernel, Kernel, get_kernel, parameters
 from rfx.kernels.blocks import Prepared, block, decision, diagonal, prepare
-from rfx.kernels.parameters import parameters
-from rfx.kernels.table import KERNELS, Kernel, get_kernel, perceptron_constant
+from rfx.kernels.signs import perceptron_constant
 
 __all__ = [
     "KERNELS",
+    "GammaKernel",
     "Kernel",
     "Prepared",
     "block",

@@ -11,9 +11,8 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.errors import DataError
-from rfx.kernels.parameters import squared_norms
-from rfx.kernels.table import Kernel, get_kernel, perceptron_constant
+from rfx.errors import DataError, UsageError
+from rfx.kernels.base import get_kernel, squared_norms
 from rfx.parallel import for_ranges, matmul, one_blas_thread
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
@@ -35,9 +34,11 @@ class Prepared:
     def __init__(self, name: str, X, params: dict, dtype=None, centre=None):
         """X: (n, d), dense or CSR. centre: another Prepared whose shift to share, so that both can meet in `block`.
 
-        Raises DataError when a value is nan or infinite.
+        Raises DataError when a value is nan or infinite, UsageError for a kernel without exact values.
         """
         self.kernel = get_kernel(name)
+        if not self.kernel.metric:
+            raise UsageError(f"kernel {name!r} has no exact values, only random features; choose method rf or sparse-rf")
         self.name, self.params = name, params
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
         self.shape = X.shape
@@ -45,7 +46,7 @@ class Prepared:
             raise DataError("an input is nan or infinite; remove that row")
         if centre is not None:
             self.centre = centre.centre
-        elif self.kernel.metric in ("squared", "l2", "l1") and name != "stump":
+        elif self.kernel.centred:
             # Distances don't see a shift, but rounding does: norms about the mean are as small as norms can be.
             self.centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if X.shape[0] else np.zeros(X.shape[1])
         else:
@@ -70,16 +71,10 @@ class Prepared:
 
     def _scaled(self, X) -> np.ndarray:
         Z = np.array(X, dtype=np.float64, order="C")
-        if self.name == "stump":
-            lo, hi = self.params["lo"], self.params["hi"]
-            np.clip(Z, lo, hi, out=Z)
-            width = float(np.sum(hi - lo))
-            Z -= lo
-            Z *= 2.0 / width if width > 0 else 0.0
-        elif self.name != "linear" and self.centre is not None:
+        if self.centre is not None:
             Z -= self.centre
-        if "gamma" in self.params:
-            Z *= np.sqrt(self.params["gamma"]) if self.kernel.metric == "squared" else self.params["gamma"]
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.kernel.scale(Z, self.params)
         return self._typed(Z, self.dtype)
 
     def _typed(self, Z, dtype) -> np.ndarray:
@@ -176,12 +171,12 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     kernel, n_inputs = X.kernel, X.shape[1]
     # Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
     by_product = n_inputs > {"l1": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[kernel.metric]
-    work = np.dtype(np.float64) if by_product and kernel.metric == "l2" else out.dtype
+    work = np.dtype(np.float64) if by_product and (kernel.metric == "l2" or kernel.exact_in_float64) else out.dtype
     X, Y = X.astype(work), Y.astype(work)
     rows, columns = X.dense(), Y.columns()
-    if by_product and kernel.metric != "dot":
+    row_norms = column_norms = None
+    if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
-    top = _top(kernel, X.params, n_inputs)
     # A product wants a squarish tile, because BLAS copies both factors first; differences want whole rows of `out`.
     width = min(out.shape[1], 1024 if by_product else out.shape[1])
     height = max(1, _CHUNK // width)
@@ -190,6 +185,7 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     in_place = work == out.dtype and out.flags.c_contiguous and width == out.shape[1]
 
     def part(start, stop):
+        lengths = None
         scratch = None if in_place else np.empty(height * width, work)
         for i in range(start * height, min(stop * height, out.shape[0]), height):
             i_end = min(i + height, out.shape[0])
@@ -198,11 +194,14 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                 tile = target if in_place else scratch[: target.size].reshape(target.shape)
                 if by_product:
                     np.matmul(rows[i:i_end], columns[:, j : j + width], out=tile)
+                    lengths = (row_norms[i:i_end], column_norms[j : j + width]) if row_norms is not None else None
                     if kernel.metric != "dot":
-                        _squared_from_dot(tile, row_norms[i:i_end], column_norms[j : j + width], 8 * np.finfo(work).eps)
+                        _squared_from_dot(tile, *lengths, 8 * np.finfo(work).eps)
                 else:
                     _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
-                _finish(tile, kernel, top)
+                if kernel.metric == "l2":
+                    np.sqrt(tile, out=tile)
+                kernel.finish(tile, X.params, n_inputs, lengths)
                 if not in_place:
                     target[:] = tile
 
@@ -211,26 +210,14 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
         for_ranges(part, -(-out.shape[0] // height), smallest=1 + 20000 // (out.shape[1] * height))
 
 
-def _finish(tile: np.ndarray, kernel: Kernel, top: float) -> None:
-    """Scaled distances to kernel values, in place."""
-    if kernel.metric == "l2":
-        np.sqrt(tile, out=tile)
-    if kernel.shape == "exp":
-        np.exp(np.negative(tile, out=tile), out=tile)
-    elif kernel.shape == "minus":
-        np.subtract(tile.dtype.type(top), tile, out=tile)
-
-
-def _top(kernel: Kernel, params: dict, n_inputs: int) -> float:
-    """k(x, x) of every kernel but the linear one."""
-    return params["radius"] / perceptron_constant(n_inputs) if kernel.name == "perceptron" else 1.0
-
-
 def diagonal(name: str, X, params: dict) -> np.ndarray:
     """(n,) float64 values k(x, x) of the rows of X (n, d), dense, CSR or Prepared."""
-    if name == "linear":
-        return X.norms() if isinstance(X, Prepared) else squared_norms(X)
-    return np.full(X.shape[0], _top(get_kernel(name), params, X.shape[1]))
+    kernel = get_kernel(name)
+
+    def squares():
+        return (X if isinstance(X, Prepared) else prepare(name, X, params, np.float64)).norms()
+
+    return np.full(X.shape[0], kernel.diagonal(params, X.shape[1], squares))
 
 
 def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.ndarray:

@@ -1,30 +1,22 @@
 """The methods: what a column of a table is called. A file here that holds one declares it; each is imported when it is asked for."""
 
-import functools
-import importlib
-import pkgutil
-
 from rfx.errors import DataError, RfxError, UsageError
+from rfx.plugins import Registry
 
 
-@functools.cache
-def _here() -> dict[str, str]:
-    """The files of this folder as method names: a method is in the file of its name, with _ for -."""
-    return {module.name.replace("_", "-"): f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)}
-
-
-@functools.cache
-def _declared(name: str) -> type | None:
-    """The class that the file of that name declares; None where it declares none."""
+def _declares(value) -> dict[str, type]:
+    """The method that a class at the top of a module is."""
     from rfx.methods.base import Method
 
-    values = vars(importlib.import_module(_here()[name])).values()
-    return next((v for v in values if isinstance(v, type) and issubclass(v, Method) and v.name == name), None)
+    return {value.name: value} if isinstance(value, type) and issubclass(value, Method) and value.__dict__.get("name") else {}
+
+
+METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods")
 
 
 def names() -> list[str]:
     """The names of all methods."""
-    return [name for name in _here() if _declared(name)]
+    return list(METHODS)
 
 
 def get(name: str) -> type:
@@ -32,10 +24,10 @@ def get(name: str) -> type:
 
     Raises UsageError naming the known methods.
     """
-    found = _declared(name) if name in _here() else None
-    if found is None:
-        raise UsageError(f"method {name!r} is unknown; choose one of {', '.join(names())}")
-    return found
+    try:
+        return METHODS[name]
+    except KeyError:
+        raise UsageError(f"method {name!r} is unknown; choose one of {', '.join(METHODS)}") from None
 
 
 def no_option(name: str, flag: str) -> UsageError:

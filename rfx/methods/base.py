@@ -4,12 +4,12 @@ import time
 
 import numpy as np
 
-from rfx import losses
+from rfx import kernels, losses
 from rfx import model as model_file
 from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
-from rfx.methods import width
+from rfx.methods import gamma, width
 from rfx.methods.options import COMMON
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
@@ -41,18 +41,26 @@ class Method:
     }
 
     def __init__(self, **given):
-        self.params = self.defaults() | self.converted(given)
+        given = self.converted(given)
+        self.params = self.defaults(given.get("kernel")) | given
         self.info: dict = {}
 
     @classmethod
     def declared(cls) -> dict[str, Option]:
-        """Its options by name, those of every method first."""
-        return {option.name: option for option in (*COMMON, *cls.options)}
+        """Its options by name: those of every method, its own, those that the kernels have that it takes."""
+        found = {option.name: option for option in (*COMMON, *cls.options)}
+        for kernel in found["kernel"].meanings() if "kernel" in found else ():
+            for option in kernels.get_kernel(kernel).options:
+                found.setdefault(option.name, option)
+        return found
 
     @classmethod
-    def defaults(cls) -> dict:
-        """The default of every option."""
-        return {name: option.default for name, option in cls.declared().items()}
+    def defaults(cls, kernel: str | None = None) -> dict:
+        """The default of every option that it has with that kernel, by default with its default kernel."""
+        own = [*COMMON, *cls.options]
+        if "kernel" in (found := {option.name: option.default for option in own}):
+            own += [option for option in kernels.get_kernel(kernel or found["kernel"]).options if option.name not in found]
+        return {option.name: option.default for option in own}
 
     @classmethod
     def converted(cls, given: dict) -> dict:
@@ -74,6 +82,8 @@ class Method:
 
     def check_given(self, given: dict) -> None:
         """Refuse with a UsageError options, of those that were given, that others leave without effect."""
+        for name in given.keys() - self.defaults(self.params.get("kernel")).keys():
+            raise UsageError(f"--{name.replace('_', '-')} is {given[name]}, which is not for kernel {self.params['kernel']}")
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
                 raise UsageError(f"--{other} is {given[other]}, which --lam-path leaves without effect; give one of the two")
@@ -165,6 +175,12 @@ class Method:
                 f"training {self.name} with --lam {self.lam:g} gave numbers that are not finite (objective {solution.objective:g}); "
                 "another --lam or --gamma, or scaled inputs, may help"
             )
+
+    def _learn_kernel(self, X, Y, lam) -> dict:
+        """The parameters of the kernel of the options; lam: the ridge parameter of `--gamma tuned`."""
+        p = self.params
+        own = {option.name: p[option.name] for option in kernels.get_kernel(p["kernel"]).options}
+        return gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"], **own)
 
     def _each_output(self, Y, solve) -> Solution:
         """One solve(y) per column of Y, stacked."""

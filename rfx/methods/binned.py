@@ -5,7 +5,6 @@ import numpy as np
 from rfx import env, losses
 from rfx.errors import UsageError
 from rfx.features.binning import BinningMap, Bins, sample_grids
-from rfx.methods import gamma
 from rfx.methods.base import Method
 from rfx.methods.options import GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.model import Array
@@ -49,7 +48,7 @@ class BinnedMethod(Method):
         p = self.params
         self.lam = p["lam"]
         self._check_memory(X.shape[0])
-        bandwidth = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])["gamma"]
+        bandwidth = self._learn_kernel(X, Y, self.lam)["gamma"]
         return sample_grids(p["kernel"], X.shape[1], p["n_grids"], p["seed"], gamma=bandwidth)
 
     def _check_memory(self, n_rows: int):

@@ -15,7 +15,6 @@ import numpy as np
 from rfx import env, kernels, parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
-from rfx.methods import gamma
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import DTYPE, LAM, LOSS, MOST, TOL
 from rfx.model import Array, check_within
@@ -64,7 +63,7 @@ class Block(ExpansionMethod):
         p = self.params
         self.lam = p["lam"]
         self._check_memory(X.shape[0])
-        self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])
+        self.kernel_params = self._learn_kernel(X, Y, self.lam)
         self.partition, blocks = self._timed(self._cut, X)
         solutions = self._solve(X, Y, blocks)
         coef = np.concatenate([s.coef for s in solutions])

@@ -13,7 +13,13 @@ from rfx.model import Array
 # Sparse rows that are dense at a time, at least, where kernel values are made (see rfx.kernels.blocks).
 SPARSE_ROWS = 128
 
-OPTIONS = (KERNEL.but(choices=lambda: tuple(kernels.KERNELS)), GAMMA, MAX_ITER, DTYPE, MAX_MEMORY)
+OPTIONS = (
+    KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
+    GAMMA,
+    MAX_ITER,
+    DTYPE,
+    MAX_MEMORY,
+)
 
 
 class ExpansionMethod(Method):

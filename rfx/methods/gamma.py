@@ -12,16 +12,16 @@ FACTORS = (0.25, 1.0, 4.0, 16.0)
 ROWS, FEATURES = 4000, 1000
 
 
-def resolve(kernel: str, gamma, X, Y, lam, seed: int) -> dict:
-    """The kernel's parameters; gamma `tuned` is decided here, all else by rfx.kernels.parameters.
+def resolve(kernel: str, gamma, X, Y, lam, seed: int, **options) -> dict:
+    """The kernel's parameters; gamma `tuned` is decided here, all else by rfx.kernels.parameters with the kernel's own options.
 
     X: (n, d) scaled inputs; Y: (n, k) encoded targets; lam: the ridge parameter, for the sample as for all n rows.
     """
-    if kernels.get_kernel(kernel).paper_gamma is None and isinstance(gamma, str):
+    if "gamma" not in kernels.get_kernel(kernel).parameters and isinstance(gamma, str):
         # the words mean "whatever this kernel needs"; only a number is refused
         gamma = None
     if gamma != "tuned":
-        return kernels.parameters(kernel, X, gamma, seed)
+        return kernels.parameters(kernel, X, gamma, seed, **options)
     base = kernels.parameters(kernel, X, "median", seed)["gamma"]
     order = np.random.default_rng(seed).permutation(X.shape[0])
     size = min(ROWS, X.shape[0] // 2)

@@ -6,7 +6,6 @@ With squared loss classes are fitted by ridge, too, one against the others as ta
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.methods import gamma
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import DTYPE, LAM, LOSS, SOLVER, TOL
 from rfx.options import Option
@@ -33,7 +32,7 @@ class Kernel(ExpansionMethod):
     def _fit(self, X, Y):
         p = self.params
         self.lam = p["lam"]
-        self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])
+        self.kernel_params = self._learn_kernel(X, Y, self.lam)
         if self.loss.name == "squared":
             solution = self._ridge(X, Y)
             self.intercept = np.zeros(Y.shape[1])

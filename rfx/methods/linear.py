@@ -4,10 +4,9 @@ import copy
 
 import numpy as np
 
-from rfx import kernels
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, check_variant, sample
-from rfx.methods import gamma, leverage
+from rfx.methods import leverage
 from rfx.methods.base import Method
 from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, N_FEATURES
 from rfx.model import Array
@@ -34,7 +33,7 @@ FEATURES = Option(
     default="offset",
 )
 OPTIONS = (
-    KERNEL.but(choices=lambda: [name for name in MAPS if name in kernels.KERNELS]),
+    KERNEL.but(choices=lambda: list(MAPS)),
     GAMMA,
     FEATURES,
     N_FEATURES,
@@ -63,7 +62,7 @@ class LinearMethod(Method):
     def _sample(self, X, Y, lam) -> FeatureMap:
         """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and leverage."""
         p = self.params
-        params = gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"])
+        params = self._learn_kernel(X, Y, lam)
         moved = p["features"] in ("range", "leverage")
         if moved and p["kernel"] != "perceptron":
             raise UsageError(

@@ -6,7 +6,7 @@ A baseline of Wu et al. (2016, section 5.2), who take the landmarks at random.
 import numpy as np
 
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.methods import gamma, l2
+from rfx.methods import l2
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import CG, LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
 from rfx.operators.base import default_memory_mb
@@ -46,7 +46,7 @@ class Nystrom(ExpansionMethod):
     def _fit(self, X, Y):
         p = self.params
         self.lam = p["lam"]
-        self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], X, Y, self.lam, p["seed"])
+        self.kernel_params = self._learn_kernel(X, Y, self.lam)
         feature_map, Z = self._timed(self._features, X)
         solution = l2.solve(self, Z, Y)
         self.rank = feature_map.n_features

@@ -1,0 +1,155 @@
+"""What a kernel is: a class that declares its name, how it compares rows and what it needs; and all of them by name."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.errors import DataError, UsageError
+from rfx.model import Array
+from rfx.options import Option
+from rfx.plugins import Registry
+
+_MEDIAN_PAIRS = 2000
+
+
+class Kernel:
+    """A kernel k(x, y) of rows: a function of how two scaled rows compare.
+
+    name, formula. metric: how scaled rows are compared, `squared` (||x - y||_2^2), `l2` (||x - y||_2), `l1` (||x - y||_1) or
+    `dot` (x.y); "" for a kernel without exact values, which its feature map alone stands for. parameters: what it needs besides
+    its name, as a model file has it. options: those of its own that a method gets with it.
+
+    clips: its scaling is not the same for all rows, so that a shift of all of them changes it. lengths: `finish` needs ||x||^2
+    and ||y||^2, too. exact_in_float64: in float32 its values would lose too much.
+    """
+
+    name = ""
+    formula = ""
+    metric = ""
+    parameters: dict[str, Array] = {}
+    options: tuple[Option, ...] = ()
+    clips = False
+    lengths = False
+    exact_in_float64 = False
+
+    @property
+    def centred(self) -> bool:
+        """Does a shift of all rows change nothing?"""
+        return self.metric in ("squared", "l2", "l1") and not self.clips
+
+    def learn(self, X, given: dict, seed: int) -> dict:
+        """The parameters for scaled training rows X (n, d), dense or CSR; given: the options that were set, gamma among them.
+
+        Raises UsageError for a gamma where there is none.
+        """
+        if given.get("gamma") is not None:
+            having = ", ".join(name for name, kernel in KERNELS.items() if "gamma" in kernel.parameters)
+            raise UsageError(f"gamma is {given['gamma']!r}, but kernel {self.name!r} has no gamma; the kernels that have one: {having}")
+        return {}
+
+    def scale(self, Z, params: dict) -> None:
+        """Change float64 rows Z (n, d) in place to those that the metric compares."""
+
+    def finish(self, tile, params: dict, n_inputs: int, lengths) -> None:
+        """Kernel values in place of what the metric gave; lengths: of the tile's rows and columns, None where not asked for."""
+
+    def diagonal(self, params: dict, n_inputs: int, squares):
+        """k(x, x): a number, or (n,) from the squared lengths of the scaled rows, squares() (n,)."""
+        return 1.0
+
+
+class GammaKernel(Kernel):
+    """A kernel of a bandwidth gamma.
+
+    paper_gamma: what `--gamma paper` stands for, of Yen et al. (2014) what they seem to have used: untuned, inputs in [0, 1].
+    """
+
+    parameters = {"gamma": Array("f")}
+    paper_gamma = 1.0
+
+    def learn(self, X, given, seed):
+        """gamma: a number in (0, inf), 'paper' (also None) or 'median' (see `median`)."""
+        gamma = given.get("gamma")
+        if gamma is None or gamma == "paper":
+            return {"gamma": self.paper_gamma}
+        if gamma == "median":
+            return {"gamma": self.median(X, seed)}
+        try:
+            value = float(gamma)
+        except (TypeError, ValueError):
+            value = np.nan
+        if not (np.isfinite(value) and value > 0):
+            raise UsageError(
+                f"gamma is {gamma!r}, but kernel {self.name!r} takes a number in (0, inf), 'paper' ({self.paper_gamma:g}) or 'median'"
+            )
+        return {"gamma": value}
+
+    def median(self, X, seed: int) -> float:
+        """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different rows; 1 / median |x.y| for dot.
+
+        Raises DataError where the median is zero.
+        """
+        n_rows = X.shape[0]
+        if n_rows < 2:
+            raise DataError(f"gamma 'median' needs two rows, but there is {n_rows}; give gamma as a number")
+        rng = np.random.default_rng(seed)
+        first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
+        second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
+        left, right = _dense(X, first), _dense(X, second)
+        if self.metric == "dot":
+            distances = np.abs(np.einsum("ij,ij->i", left, right))
+        elif self.metric == "l1":
+            distances = np.abs(left - right).sum(axis=1)
+        else:
+            difference = left - right
+            distances = np.einsum("ij,ij->i", difference, difference)
+            if self.metric == "l2":
+                distances = np.sqrt(distances)
+        median = float(np.median(distances))
+        if median == 0:
+            what = "have nothing in common" if self.metric == "dot" else "are identical"
+            raise DataError(f"gamma 'median' is infinite: half of the random pairs {what}; give gamma as a number")
+        return 0.5 / median if self.metric == "squared" else 1.0 / median
+
+    def scale(self, Z, params):
+        Z *= np.sqrt(params["gamma"]) if self.metric in ("squared", "dot") else params["gamma"]
+
+
+def _dense(X, rows) -> np.ndarray:
+    part = X[rows]
+    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+
+
+def squared_norms(X) -> np.ndarray:
+    """(n,) float64 squared lengths of the rows of X, dense or CSR."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def _declares(value) -> dict[str, Kernel]:
+    """The kernels that a module of this folder has in KERNELS, or a feature map is for."""
+    found = value if isinstance(value, tuple) else value.__dict__.get("kernels", ()) if isinstance(value, type) else ()
+    return {kernel.name: kernel for kernel in found if isinstance(kernel, Kernel)}
+
+
+KERNELS = Registry("kernel", "rfx.kernels", _declares, "rfx.feature_maps")
+
+
+def get_kernel(name: str) -> Kernel:
+    """The kernel of that name.
+
+    Raises UsageError naming the known kernels.
+    """
+    try:
+        return KERNELS[name]
+    except KeyError:
+        raise UsageError(f"kernel {name!r} is unknown; choose one of {', '.join(KERNELS)}") from None
+
+
+def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0, **options) -> dict:
+    """What the kernel needs besides its name, learnt from the scaled training inputs X (n, d), dense or CSR.
+
+    gamma: a number, 'paper', 'median' or None; options: the kernel's own. Raises UsageError for an unknown kernel, or a value that
+    it does not take, DataError for rows that it can't be learnt from.
+    """
+    return get_kernel(name).learn(X, {"gamma": gamma} | options, seed)

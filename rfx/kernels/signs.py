@@ -1,0 +1,60 @@
+"""Kernels of random signs: the perceptron and the stump kernel (Lin and Li 2008; Yen et al. 2014, section 5)."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from rfx.kernels.base import Kernel, squared_norms
+from rfx.model import Array
+
+
+class Perceptron(Kernel):
+    """R is the largest length of a training row, c_d = E|theta_1| for theta uniform on the unit sphere."""
+
+    name = "perceptron"
+    formula = "R / c_d - ||x - y||_2"
+    metric = "l2"
+    parameters = {"radius": Array("f")}
+
+    def learn(self, X, given, seed):
+        super().learn(X, given, seed)
+        return {"radius": float(np.sqrt(squared_norms(X).max(initial=0.0)))}
+
+    def finish(self, tile, params, n_inputs, lengths):
+        np.subtract(tile.dtype.type(self.diagonal(params, n_inputs, None)), tile, out=tile)
+
+    def diagonal(self, params, n_inputs, squares):
+        return params["radius"] / perceptron_constant(n_inputs)
+
+
+class Stump(Kernel):
+    """Rows are clipped to [lo, hi], the ranges of the training rows."""
+
+    name = "stump"
+    formula = "1 - 2 ||x - y||_1 / sum(hi - lo)"
+    metric = "l1"
+    clips = True
+    parameters = {"lo": Array("f", "inputs"), "hi": Array("f", "inputs")}
+
+    def learn(self, X, given, seed):
+        super().learn(X, given, seed)
+        ends = {"lo": X.min(axis=0), "hi": X.max(axis=0)}
+        return {key: np.array(end.toarray() if sp.issparse(end) else end, float).ravel() for key, end in ends.items()}
+
+    def scale(self, Z, params):
+        lo, hi = params["lo"], params["hi"]
+        np.clip(Z, lo, hi, out=Z)
+        width = float(np.sum(hi - lo))
+        Z -= lo
+        Z *= 2.0 / width if width > 0 else 0.0
+
+    def finish(self, tile, params, n_inputs, lengths):
+        np.subtract(tile.dtype.type(1), tile, out=tile)
+
+
+def perceptron_constant(n_inputs: int) -> float:
+    """c_d = E|theta_1| for theta uniform on the unit sphere of n_inputs dimensions (Lin and Li 2008)."""
+    return float(np.exp(gammaln(n_inputs / 2) - gammaln((n_inputs + 1) / 2)) / np.sqrt(np.pi))
+
+
+KERNELS = (Perceptron(), Stump())

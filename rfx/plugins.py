@@ -1,0 +1,115 @@
+"""What there is of a kind, by name: declared in the files of one of rfx's folders, or by other packages through entry points.
+
+A package adds methods by entry points of the group `rfx.methods`, and kernels with their feature maps by `rfx.feature_maps`:
+the entry's name is the method's or the kernel's, its value the class. See docs/plugins.md.
+"""
+
+import functools
+import importlib
+import importlib.util
+import pkgutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+
+from rfx.errors import DataError, RfxWarning
+
+
+@functools.cache
+def entries(group: str) -> dict[str, metadata.EntryPoint]:
+    """The entry points of a group by name; of two of a name the one of the package first in the alphabet, with a warning."""
+    found: dict[str, metadata.EntryPoint] = {}
+    for entry in sorted(metadata.entry_points(group=group), key=package_of):
+        other = found.setdefault(entry.name, entry)
+        if package_of(other) != package_of(entry):
+            _warn(f"packages {package_of(other)} and {package_of(entry)} both have {entry.name!r} of {group}; the first is used")
+    return found
+
+
+def package_of(entry: metadata.EntryPoint) -> str:
+    """Name and version of the package of an entry point."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "?"
+
+
+@functools.cache
+def _warn(text: str) -> None:
+    warnings.warn(text, RfxWarning, stacklevel=3)
+
+
+class Registry(Mapping):
+    """name -> thing. rfx's own are imported when one is asked for that is not in a file of its name; plug-ins when theirs is.
+
+    kind: what messages call one. package: the folder's, such as rfx.methods. declares: what a value at the top of a module, or of
+    an entry point, declares, as {name: thing}. group: of entry points.
+    """
+
+    def __init__(self, kind: str, package: str, declares: Callable[[object], dict], group: str):
+        self.kind, self.package, self.declares, self.group = kind, package, declares, group
+        self._own: dict | None = None
+
+    def own(self) -> dict:
+        """What rfx itself declares, in the order of the names."""
+        if self._own is None:
+            found = {}
+            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                found |= self._declared_by(f"{self.package}.{module.name}")
+            self._own = dict(sorted(found.items()))
+        return self._own
+
+    def _declared_by(self, module: str) -> dict:
+        found = {}
+        for value in list(vars(importlib.import_module(module)).values()):
+            found |= self.declares(value)
+        return found
+
+    def _quickly(self, name: str):
+        """The thing of that name where the file of that name has it; None where it is elsewhere."""
+        if self._own is None and isinstance(name, str) and name.replace("-", "_").isidentifier():
+            module = f"{self.package}.{name.replace('-', '_')}"
+            if importlib.util.find_spec(module) is not None:
+                return self._declared_by(module).get(name)
+        return None
+
+    def __getitem__(self, name: str):
+        """Raises KeyError for an unknown name, DataError for a plug-in that can't be used."""
+        found = self._quickly(name)
+        if found is None:
+            found = self.own()[name] if name in self.own() else self._load(entries(self.group)[name])
+        return found
+
+    def _load(self, entry: metadata.EntryPoint):
+        about = f"{self.kind} {entry.name} of package {package_of(entry)}"
+        try:
+            value = entry.load()
+        except (Exception, SystemExit) as error:
+            raise DataError(f"{about} can't be imported: {type(error).__name__}: {error}; mend that package or remove it") from error
+        found = self.declares(value)
+        if entry.name not in found:
+            raise DataError(f"{about} is none: {entry.value} does not declare it; mend that package or remove it")
+        return found[entry.name]
+
+    def __contains__(self, name) -> bool:
+        return self._quickly(name) is not None or name in self.own() or name in entries(self.group)
+
+    def __iter__(self) -> Iterator[str]:
+        """rfx's own, then those of plug-ins that can be used; the others are left out, with a warning."""
+        yield from self.own()
+        for name, entry in sorted(entries(self.group).items()):
+            if name in self.own():
+                _warn(f"{self.kind} {name} of package {package_of(entry)} is left out: rfx has one of that name")
+                continue
+            try:
+                self._load(entry)
+            except DataError as error:
+                _warn(f"{error}; it is left out")
+                continue
+            yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def package_of(self, name: str) -> str | None:
+        """Name and version of the package that a plug-in comes from; None of rfx's own."""
+        if self._quickly(name) is not None or name in self.own():
+            return None
+        return package_of(entries(self.group)[name])

@@ -39,10 +39,13 @@ def training_rows(name, n_rows=None):
 
 
 def train_rfx(X, y):
+    from rfx.losses import Hinge
+    from rfx.operators.kernel import KernelMatrix
+    from rfx.solvers.base import Budget
     from rfx.solvers.kernel.svm import solve_kernel_svm
 
     def solve(X, y):
-        return solve_kernel_svm("gaussian", X, y, {"gamma": GAMMA}, LAM, "hinge", bias=True, max_memory_mb=CACHE_MB)
+        return solve_kernel_svm(KernelMatrix("gaussian", X, {"gamma": GAMMA}), y, LAM, Hinge, Budget(memory_mb=CACHE_MB), bias=True)
 
     solve(X[:300], y[:300])
     before = env.peak_rss_mb()
@@ -93,13 +96,15 @@ def child(solver, name, path):
 
 
 def growth_child(kernel, n_rows):
+    from rfx.operators.kernel import KernelMatrix
+    from rfx.solvers.base import Budget
     from rfx.solvers.kernel.svm import solve_kernel_svm
 
     X, y = training_rows(f"covtype-sized:n={n_rows},n_test=1000")
     X = X.astype(np.float32)
     params = kernels.parameters(kernel, X, None if kernel == "perceptron" else "median")
-    solve_kernel_svm(kernel, X[:300], y[:300], params, LAM)
-    seconds, solution = timed(lambda: solve_kernel_svm(kernel, X, y, params, LAM, max_memory_mb=2000))
+    solve_kernel_svm(KernelMatrix(kernel, X[:300], params), y[:300], LAM)
+    seconds, solution = timed(lambda: solve_kernel_svm(KernelMatrix(kernel, X, params), y, LAM, budget=Budget(memory_mb=2000)))
     print(
         json.dumps(
             {

@@ -23,8 +23,10 @@ from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers.base import Budget
+from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import solve_l1
-from rfx.solvers.published.liblinear import l1_certificate, solve_liblinear
+from rfx.solvers.published.liblinear import solve_liblinear
 
 
 def features(options):
@@ -54,7 +56,7 @@ def ours(options):
 def liblinear(options, eps):
     blocks, y = features(options)
     start, cpu = time.perf_counter(), used()
-    solution = solve_liblinear(blocks, y, options.lam, SquaredHinge, "l1", tol=eps)
+    solution = solve_liblinear(blocks, y, options.lam, SquaredHinge, Budget(tol=eps), penalty="l1")
     row = {"seconds": time.perf_counter() - start, "cpu": used() - cpu}
     return row | certified(blocks, y, options, solution) | {"peak": peak(resource.RUSAGE_CHILDREN)}
 

@@ -8,6 +8,7 @@ from rfx import env, kernels, losses, methods
 from rfx.errors import UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.operators.dense import DenseMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.l2 import solve_l2
 
@@ -58,7 +59,7 @@ def test_rows_that_no_hyperplane_tells_apart():
 def test_dense_solutions_agree_with_the_linear_solver(name, lam):
     K = kernels.block("laplacian", X, X, GAMMA)
     loss = losses.get_loss(name)
-    solution = solve_kernel_dense(K, LABELS[:, None], lam, loss, tol=1e-9)
+    solution = solve_kernel_dense(K, LABELS[:, None], lam, loss, Budget(tol=1e-9))
     assert solution.converged and -1e-12 <= solution.gap <= 1e-9 * solution.objective
     expected = solve_l2(DenseMatrix(np.linalg.cholesky(K)), LABELS, lam, loss, tol=1e-10)
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
@@ -66,7 +67,7 @@ def test_dense_solutions_agree_with_the_linear_solver(name, lam):
     assert solution.objective == pytest.approx(0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, LABELS).sum(), rel=1e-9)
     if name == "squared":
         np.testing.assert_allclose(solution.coef[:, 0], np.linalg.solve(K + lam * np.eye(400), LABELS), rtol=1e-7, atol=1e-7)
-    short = solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic, tol=1e-12, max_iter=1)
+    short = solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic, Budget(tol=1e-12, max_iter=1))
     assert not short.converged and short.gap >= short.objective - solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic).objective
 
 

@@ -8,6 +8,9 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
+from rfx.operators import kernel as kernel_operator
+from rfx.operators.kernel import KernelMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.kernel import ridge as kernel_ridge
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 
@@ -19,6 +22,10 @@ def problem(n_rows=150, n_outputs=None, seed=0):
     X = rng.uniform(-1, 1, (n_rows, 4))
     Y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(n_rows)
     return X, Y if n_outputs is None else np.stack([Y * (k + 1) + X[:, k] for k in range(n_outputs)], axis=1)
+
+
+def solve(name, X, params, Y, lam, **limits):
+    return solve_kernel_ridge(KernelMatrix(name, X, params), Y, lam, budget=Budget(**limits))
 
 
 def direct(name, X, params, Y, lam):
@@ -36,7 +43,7 @@ def value(name, X, params, alpha, Y, lam):
 def test_equals_the_direct_solution(name, memory):
     X, Y = problem()
     params = kernels.parameters(name, X)
-    solution = solve_kernel_ridge(name, X, params, Y, 0.5, tol=1e-12, max_memory_mb=memory)
+    solution = solve(name, X, params, Y, 0.5, tol=1e-12, memory_mb=memory)
     assert solution.converged
     assert solution.trace[-1]["path"].startswith("cholesky" if memory else "conjugate")
     K = kernels.block(name, X, X, params)
@@ -50,27 +57,27 @@ def test_several_outputs_and_sparse_rows(memory):
     X, Y = problem(n_outputs=3)
     X[X < 0.2] = 0
     params = kernels.parameters("gaussian", X)
-    solution = solve_kernel_ridge("gaussian", sp.csr_matrix(X), params, Y, 0.5, tol=1e-12, max_memory_mb=memory)
+    solution = solve("gaussian", sp.csr_matrix(X), params, Y, 0.5, tol=1e-12, memory_mb=memory)
     np.testing.assert_allclose(solution.coef, direct("gaussian", X, params, Y, 0.5), atol=1e-4)
     assert solution.coef.shape == (150, 3) and solution.converged
 
 
 def test_several_tiles(monkeypatch):
-    monkeypatch.setattr(kernel_ridge, "_TILE", 32)
+    monkeypatch.setattr(kernel_operator, "_TILE", 32)
     X, Y = problem()
     params = kernels.parameters("laplacian", X)
     for memory in (100.0, 0.0):
-        solution = solve_kernel_ridge("laplacian", X, params, Y, 0.1, tol=1e-12, max_memory_mb=memory)
+        solution = solve("laplacian", X, params, Y, 0.1, tol=1e-12, memory_mb=memory)
         np.testing.assert_allclose(solution.coef, direct("laplacian", X, params, Y, 0.1), atol=1e-4)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 4])
 def test_gap_bounds_the_suboptimality(max_iter, monkeypatch):
-    monkeypatch.setattr(kernel_ridge, "_LANDMARK_BLOCK", 8)
+    monkeypatch.setattr(kernel_ridge, "_LEAST", 8)
     X, Y = problem()
     params = kernels.parameters("laplacian", X, 4.0)
     optimum = value("laplacian", X, params, direct("laplacian", X, params, Y, 1e-3), Y, 1e-3)
-    solution = solve_kernel_ridge("laplacian", X, params, Y, 1e-3, tol=1e-14, max_iter=max_iter, max_memory_mb=0.0)
+    solution = solve("laplacian", X, params, Y, 1e-3, tol=1e-14, max_iter=max_iter, memory_mb=0.0)
     assert not solution.converged
     suboptimality = value("laplacian", X, params, solution.coef, Y, 1e-3) - optimum
     assert 0 <= suboptimality <= solution.gap * (1 + 1e-6)
@@ -81,7 +88,7 @@ def test_small_lam_takes_the_float64_factor_and_large_lam_the_float32_one():
     params = kernels.parameters("perceptron", X)
     paths = {}
     for lam in (1e-6, 1e-2, 1e9):
-        solution = solve_kernel_ridge("perceptron", X, params, Y, lam)
+        solution = solve("perceptron", X, params, Y, lam)
         assert solution.converged
         paths[lam] = solution.trace[-1]["path"]
         expected = value("perceptron", X, params, direct("perceptron", X, params, Y, lam), Y, lam)
@@ -95,7 +102,7 @@ def test_a_float32_factor_of_a_larger_lam_preconditions_where_float64_does_not_f
     room = len(X) ** 2 * 4 / 2**20
     passes = {}
     for memory in (1.01 * room, 0.0):
-        solution = solve_kernel_ridge("laplacian", X, params, Y, 1e-4, tol=1e-8, max_memory_mb=memory)
+        solution = solve("laplacian", X, params, Y, 1e-4, tol=1e-8, memory_mb=memory)
         assert solution.converged
         np.testing.assert_allclose(solution.coef, direct("laplacian", X, params, Y, 1e-4), atol=1e-2 * np.abs(solution.coef).max())
         passes[solution.trace[-1]["path"]] = solution.n_iter
@@ -104,13 +111,13 @@ def test_a_float32_factor_of_a_larger_lam_preconditions_where_float64_does_not_f
 
 def test_one_row_duplicate_rows_and_zero_targets():
     for memory in (100.0, 0.0):
-        one = solve_kernel_ridge("gaussian", np.zeros((1, 2)), {"gamma": 1.0}, np.array([3.0]), 0.5, tol=1e-12, max_memory_mb=memory)
+        one = solve("gaussian", np.zeros((1, 2)), {"gamma": 1.0}, np.array([3.0]), 0.5, tol=1e-12, memory_mb=memory)
         np.testing.assert_allclose(one.coef, [2.0], rtol=1e-5)
         X = np.repeat(problem(20)[0], 3, axis=0)
         Y = np.repeat(problem(20)[1], 3)
-        twins = solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, Y, 0.5, tol=1e-12, max_memory_mb=memory)
+        twins = solve("gaussian", X, {"gamma": 1.0}, Y, 0.5, tol=1e-12, memory_mb=memory)
         np.testing.assert_allclose(twins.coef, direct("gaussian", X, {"gamma": 1.0}, Y, 0.5), atol=1e-5)
-        zero = solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, 0 * Y, 0.5, max_memory_mb=memory)
+        zero = solve("gaussian", X, {"gamma": 1.0}, 0 * Y, 0.5, memory_mb=memory)
         assert zero.converged and zero.objective == 0 == np.abs(zero.coef).max()
 
 
@@ -121,7 +128,7 @@ def test_threads_change_nothing_but_rounding():
     try:
         for count in (1, 2):
             env.set_threads(count)
-            found.append([solve_kernel_ridge("gaussian", X, params, Y, 0.1, max_memory_mb=m).objective for m in (100.0, 0.0)])
+            found.append([solve("gaussian", X, params, Y, 0.1, memory_mb=m).objective for m in (100.0, 0.0)])
     finally:
         env.set_threads(None)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
@@ -129,7 +136,7 @@ def test_threads_change_nothing_but_rounding():
 
 def test_deadline_is_kept_and_said():
     X, Y = problem()
-    solution = solve_kernel_ridge("laplacian", X, {"gamma": 2.0}, Y, 1e-4, max_memory_mb=0.0, deadline=time.monotonic() - 1)
+    solution = solve("laplacian", X, {"gamma": 2.0}, Y, 1e-4, memory_mb=0.0, deadline=time.monotonic() - 1)
     assert not solution.converged and solution.gap > 0
 
 
@@ -137,17 +144,17 @@ def test_deadline_is_kept_and_said():
 def test_lam_out_of_range(lam):
     X, Y = problem(10)
     with pytest.raises(UsageError, match=r"lam is .*takes a number in \(0, inf\)"):
-        solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, Y, lam)
+        solve("gaussian", X, {"gamma": 1.0}, Y, lam)
 
 
 def test_bad_data_is_refused():
     X, Y = problem(10)
     with pytest.raises(DataError, match=r"targets of shape \(9,\) do not fit 10 rows"):
-        solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, Y[:9], 1.0)
+        solve("gaussian", X, {"gamma": 1.0}, Y[:9], 1.0)
     with pytest.raises(DataError, match="at least one row"):
-        solve_kernel_ridge("gaussian", X[:0], {"gamma": 1.0}, Y[:0], 1.0)
+        solve("gaussian", X[:0], {"gamma": 1.0}, Y[:0], 1.0)
     with pytest.raises(DataError, match="a target is nan or infinite"):
-        solve_kernel_ridge("gaussian", X, {"gamma": 1.0}, np.where(Y == Y[0], np.nan, Y), 1.0)
+        solve("gaussian", X, {"gamma": 1.0}, np.where(Y == Y[0], np.nan, Y), 1.0)
     X[3, 1] = np.nan
     with pytest.raises(DataError, match="an input is nan or infinite"):
-        solve_kernel_ridge("laplacian", X, {"gamma": 1.0}, Y, 1.0)
+        solve("laplacian", X, {"gamma": 1.0}, Y, 1.0)

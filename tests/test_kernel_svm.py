@@ -11,6 +11,8 @@ from sklearn.svm import SVC
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
 from rfx.losses import get_loss
+from rfx.operators.kernel import KernelMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.kernel import svm as kernel_svm
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
 from rfx.solvers.kernel.svm import best_bias, solve_kernel_svm
@@ -24,6 +26,11 @@ def problem(n_rows=120, n_inputs=3, noise=0.1, seed=0):
     X = rng.uniform(-1, 1, (n_rows, n_inputs))
     y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] ** 2 > 0.3, 1.0, -1.0)
     return X, np.where(rng.random(n_rows) < noise, -y, y)
+
+
+def solve(name, X, y, params, lam, loss="squared_hinge", bias=False, warm=None, seed=0, **limits):
+    K = KernelMatrix(name, X, params)
+    return solve_kernel_svm(K, y, lam, get_loss(loss), Budget(**limits), warm, bias=bias, seed=seed)
 
 
 def primal(K, y, coef, b, lam, loss):
@@ -60,7 +67,7 @@ def test_optimum_and_certificate(name, loss, bias):
     params = kernels.parameters(name, X)
     K = kernels.block(name, X, X, params)
     optimum = reference(K, y, 0.5, loss, bias)
-    solution = solve_kernel_svm(name, X, y, params, 0.5, loss, bias=bias, tol=1e-7)
+    solution = solve(name, X, y, params, 0.5, loss, bias=bias, tol=1e-7)
     assert solution.converged and 0 <= solution.gap <= 1e-7 * solution.objective
     assert solution.objective == pytest.approx(optimum, rel=1e-6)
     assert solution.objective == pytest.approx(primal(K, y, solution.coef, solution.intercept, 0.5, loss), rel=1e-9)
@@ -75,7 +82,7 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, monkeypatch):
     X, y = problem()
     K = kernels.block("gaussian", X, X, {"gamma": 2.0})
     optimum = reference(K, y, 1.0, loss, bias)
-    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-7, max_iter=max_iter)
+    solution = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-7, max_iter=max_iter)
     assert not solution.converged and solution.n_iter == max_iter
     value = primal(K, y, solution.coef, solution.intercept, 1.0, loss)
     assert value == pytest.approx(solution.objective, rel=1e-9)
@@ -88,7 +95,7 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, monkeypatch):
 def test_kkt_conditions(loss, bias):
     X, y = problem()
     lam = 0.3
-    solution = solve_kernel_svm("laplacian", X, y, {"gamma": 1.0}, lam, loss, bias=bias, tol=1e-11)
+    solution = solve("laplacian", X, y, {"gamma": 1.0}, lam, loss, bias=bias, tol=1e-11)
     alpha = y * solution.coef
     margin = y * (kernels.block("laplacian", X, X, {"gamma": 1.0}) @ solution.coef + solution.intercept)
     assert alpha.min() >= 0
@@ -108,7 +115,7 @@ def test_kkt_conditions(loss, bias):
 def test_hinge_with_bias_is_scikit_learns_svc(lam):
     X, y = problem(800, 5)
     model = SVC(C=1 / lam, gamma=2.0, tol=1e-6).fit(X, y)
-    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, lam, "hinge", bias=True, tol=1e-6)
+    solution = solve("gaussian", X, y, {"gamma": 2.0}, lam, "hinge", bias=True, tol=1e-6)
     test = problem(300, 5, seed=1)[0]
     scores = kernels.decision("gaussian", {"gamma": 2.0}, X, solution.coef, test) + solution.intercept
     np.testing.assert_allclose(scores, model.decision_function(test), atol=0.02)
@@ -122,8 +129,8 @@ def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, mon
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
     monkeypatch.setattr(kernel_svm, "_LEAST_COLUMNS", 2)
     X, y = problem(250)
-    expected = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-6, max_memory_mb=100.0)
-    solution = solve_kernel_svm("gaussian", sp.csr_matrix(X), y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, max_memory_mb=memory)
+    expected = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-6, memory_mb=100.0)
+    solution = solve("gaussian", sp.csr_matrix(X), y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, memory_mb=memory)
     assert solution.converged
     assert expected.objective * (1 - 1e-6) <= solution.objective <= expected.objective * (1 + 1e-3)
     assert len(solution.trace) > 1 and solution.trace[0]["active"] < 250
@@ -132,12 +139,12 @@ def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, mon
 @pytest.mark.parametrize("loss, bias", CASES)
 def test_warm_start_from_the_solution_stops_at_once(loss, bias):
     X, y = problem(300)
-    first = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4)
-    again = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, alpha0=first.coef)
+    first = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4)
+    again = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, warm=first.coef)
     assert again.n_iter == 0 and again.converged
     assert again.objective == pytest.approx(first.objective, rel=1e-6)
     # From elsewhere, infeasible even, it arrives at the same place.
-    other = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4, alpha0=3 * np.ones(300))
+    other = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4, warm=3 * np.ones(300))
     assert other.converged and other.objective == pytest.approx(first.objective, rel=2e-4)
 
 
@@ -147,7 +154,7 @@ def test_all_labels_equal_and_one_row(loss, bias, label):
     for n_rows in (1, 30):
         X = problem(30)[0][:n_rows]
         y = np.full(n_rows, label)
-        solution = solve_kernel_svm("gaussian", X, y, {"gamma": 1.0}, 0.5, loss, bias=bias, tol=1e-6)
+        solution = solve("gaussian", X, y, {"gamma": 1.0}, 0.5, loss, bias=bias, tol=1e-6)
         assert solution.converged
         if bias:
             assert solution.objective == pytest.approx(0, abs=1e-12)
@@ -161,7 +168,7 @@ def test_all_labels_equal_and_one_row(loss, bias, label):
 def test_duplicate_rows_with_either_label(loss, bias):
     X, y = problem(60)
     X, y = np.vstack([X, X, X]), np.concatenate([y, y, -y])
-    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 0.2, loss, bias=bias, tol=1e-6)
+    solution = solve("gaussian", X, y, {"gamma": 2.0}, 0.2, loss, bias=bias, tol=1e-6)
     K = kernels.block("gaussian", X, X, {"gamma": 2.0})
     assert solution.converged
     assert solution.objective == pytest.approx(reference(K, y, 0.2, loss, bias), rel=1e-5)
@@ -172,7 +179,7 @@ def test_extremes_of_lam(loss, bias):
     X, y = problem(80)
     K = kernels.block("laplacian", X, X, {"gamma": 2.0})
     for lam in (1e-4, 1e6):
-        solution = solve_kernel_svm("laplacian", X, y, {"gamma": 2.0}, lam, loss, bias=bias, tol=1e-6)
+        solution = solve("laplacian", X, y, {"gamma": 2.0}, lam, loss, bias=bias, tol=1e-6)
         assert solution.converged
         assert solution.objective == pytest.approx(reference(K, y, lam, loss, bias), rel=1e-4)
 
@@ -185,11 +192,11 @@ def test_threads_and_seed_agree(loss, bias, monkeypatch):
     try:
         for count in (1, 2):
             env.set_threads(count)
-            found.append(solve_kernel_svm("perceptron", X, y, {"radius": 2.0}, 1.0, loss, bias=bias, tol=1e-4))
+            found.append(solve("perceptron", X, y, {"radius": 2.0}, 1.0, loss, bias=bias, tol=1e-4))
     finally:
         env.set_threads(None)
     np.testing.assert_allclose(found[0].objective, found[1].objective, rtol=1e-4)
-    other = solve_kernel_svm("perceptron", X, y, {"radius": 2.0}, 1.0, loss, bias=bias, tol=1e-4, seed=7)
+    other = solve("perceptron", X, y, {"radius": 2.0}, 1.0, loss, bias=bias, tol=1e-4, seed=7)
     np.testing.assert_allclose(found[0].objective, other.objective, rtol=1e-4)
 
 
@@ -244,7 +251,7 @@ def test_columns_grow_with_the_active_rows():
 
 def test_deadline_is_kept_and_said():
     X, y = problem(300)
-    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 2.0}, 1.0, "hinge", deadline=time.monotonic() - 1)
+    solution = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, "hinge", deadline=time.monotonic() - 1)
     assert not solution.converged and solution.n_iter == 0
     assert solution.gap == pytest.approx(300) and solution.objective == pytest.approx(300)
 
@@ -262,23 +269,23 @@ def test_refused_parameters(change, message):
     X, y = problem(10)
     arguments = {"lam": 1.0, "loss": "hinge", "tol": 1e-3} | change
     with pytest.raises(UsageError, match=message):
-        solve_kernel_svm("gaussian", X, y, {"gamma": 1.0}, **arguments)
+        solve("gaussian", X, y, {"gamma": 1.0}, **arguments)
 
 
 def test_refused_data():
     X, y = problem(10)
     params = {"gamma": 1.0}
     with pytest.raises(DataError, match=r"labels of shape \(9,\) do not fit 10 rows"):
-        solve_kernel_svm("gaussian", X, y[:9], params, 1.0)
+        solve("gaussian", X, y[:9], params, 1.0)
     with pytest.raises(DataError, match="at least one row"):
-        solve_kernel_svm("gaussian", X[:0], y[:0], params, 1.0)
+        solve("gaussian", X[:0], y[:0], params, 1.0)
     with pytest.raises(DataError, match=r"takes the labels -1 and \+1"):
-        solve_kernel_svm("gaussian", X, (y + 1) / 2, params, 1.0)
-    with pytest.raises(DataError, match="alpha0 must hold 10 finite numbers"):
-        solve_kernel_svm("gaussian", X, y, params, 1.0, alpha0=np.zeros(9))
+        solve("gaussian", X, (y + 1) / 2, params, 1.0)
+    with pytest.raises(DataError, match="warm must hold 10 finite numbers"):
+        solve("gaussian", X, y, params, 1.0, warm=np.zeros(9))
     X[2, 1] = np.inf
     with pytest.raises(DataError, match="an input is nan or infinite"):
-        solve_kernel_svm("gaussian", X, y, params, 1.0)
+        solve("gaussian", X, y, params, 1.0)
 
 
 @pytest.mark.parametrize("name, lam, scale", [
@@ -290,7 +297,7 @@ def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale):
     X, y = problem(300, 5)
     X = X + (scale if scale > 1 else 0)
     params = {"gamma": 0.5} if name in ("gaussian", "laplacian") else kernels.parameters(name, X)
-    solution = solve_kernel_svm(name, X, y, params, lam, "hinge", bias=True, max_iter=2000)
+    solution = solve(name, X, y, params, lam, "hinge", bias=True, max_iter=2000)
     assert solution.converged
     f = kernels.block(name, X, X, params, dtype=np.float64) @ solution.coef
     norm = 0.5 * lam * solution.coef @ f
@@ -305,7 +312,7 @@ def test_clusters_far_apart():
     centre = np.where(rng.random(60) < 0.5, 0.0, 100.0)
     X = 0.1 * rng.normal(size=(60, 40)) + centre[:, None]
     y = np.where(rng.random(60) < 0.5, -1.0, 1.0)
-    solution = solve_kernel_svm("gaussian", X, y, {"gamma": 1.0}, 0.1, "hinge", bias=True)
+    solution = solve("gaussian", X, y, {"gamma": 1.0}, 0.1, "hinge", bias=True)
     f = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)) @ solution.coef
     value = 0.05 * solution.coef @ f + np.maximum(0, 1 - y * (f + solution.intercept)).sum()
     assert solution.converged and value == pytest.approx(solution.objective, rel=1e-3)
@@ -318,7 +325,7 @@ def test_inputs_without_scaling_do_not_diverge(seed):
     y = np.where(X[:, 0] - 1 + X[:, 1] / 1e4 - 3 + 0.3 * rng.standard_normal(100) > 0, 1.0, -1.0)
     objectives = []
     for blocks in (1, 200):
-        solution = solve_kernel_svm("linear", X, y, {}, 1.0, "squared_hinge", bias=True, max_iter=blocks)
+        solution = solve("linear", X, y, {}, 1.0, "squared_hinge", bias=True, max_iter=blocks)
         objectives.append(solution.objective)
         w = X.T @ solution.coef
         value = 0.5 * w @ w + get_loss("squared_hinge").value(X @ w + solution.intercept, y).sum()

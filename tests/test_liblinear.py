@@ -1,5 +1,7 @@
 """The LIBLINEAR back end: the right objective, the seed, the warning, the clock, the interrupt."""
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,19 +10,25 @@ from scipy.optimize import minimize
 from rfx.errors import OutOfTime, RfxError, UsageError
 from rfx.losses import Hinge, Logistic, SquaredHinge
 from rfx.operators.dense import DenseMatrix
+from rfx.solvers.base import Budget
+from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l2 import l2_certificate
 from rfx.solvers.published import backend
-from rfx.solvers.published.liblinear import l1_certificate, solve_liblinear
+from rfx.solvers.published.liblinear import solve_liblinear
 
 RNG = np.random.default_rng(0)
 Z = RNG.standard_normal((200, 12))
 Y = np.where(Z[:, 0] - Z[:, 1] + 0.7 * RNG.standard_normal(200) > 0, 1.0, -1.0)
 
 
+def solve(Z, y, lam, loss, penalty, seed=0, warm=None, **limits):
+    return solve_liblinear(Z, y, lam, loss, Budget(**limits), warm, penalty=penalty, seed=seed)
+
+
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_reaches_the_optimum_and_proves_it(loss, penalty):
-    solution = solve_liblinear(DenseMatrix(Z), Y, 3.0, loss, penalty, tol=1e-8)
+    solution = solve(DenseMatrix(Z), Y, 3.0, loss, penalty, tol=1e-8)
     assert solution.converged and solution.n_iter > 0
     assert 0 <= solution.gap <= 1e-4 * solution.objective
 
@@ -39,17 +47,17 @@ def test_reaches_the_optimum_and_proves_it(loss, penalty):
 @pytest.mark.parametrize("certificate", [l1_certificate, l2_certificate])
 def test_certificate_bounds_the_suboptimality(certificate):
     penalty = "l1" if certificate is l1_certificate else "l2"
-    best = solve_liblinear(DenseMatrix(Z), Y, 3.0, SquaredHinge, penalty, tol=1e-9).objective
+    best = solve(DenseMatrix(Z), Y, 3.0, SquaredHinge, penalty, tol=1e-9).objective
     for scale in (0.0, 0.1, 1.0):
         objective, gap = certificate(DenseMatrix(Z), Y, scale * RNG.standard_normal(12), 3.0, SquaredHinge)
         assert objective - best <= gap + 1e-6
 
 
 def test_labels_in_either_order_and_a_seed_give_the_same_bits():
-    flipped = solve_liblinear(DenseMatrix(Z[::-1].copy()), Y[::-1].copy(), 1.0, SquaredHinge, "l2", tol=1e-9)
-    straight = solve_liblinear(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2", tol=1e-9)
+    flipped = solve(DenseMatrix(Z[::-1].copy()), Y[::-1].copy(), 1.0, SquaredHinge, "l2", tol=1e-9)
+    straight = solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2", tol=1e-9)
     np.testing.assert_allclose(flipped.coef, straight.coef, atol=1e-6)
-    runs = [solve_liblinear(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l1", seed=s).coef for s in (4, 4, 5)]
+    runs = [solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l1", seed=s).coef for s in (4, 4, 5)]
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
 
@@ -58,9 +66,8 @@ def test_sparse_rows_are_the_same_problem():
     part = np.where(np.abs(Z) > 0.5, Z, 0.0)
     problem = backend.from_blocks(sp.csr_matrix(part), Y)
     job = {"program": "LIBLINEAR", "n": 200, "n_columns": 12, "solver": 2, "C": 1.0, "eps": 1e-9, "seed": 0}
-    result, _ = backend.run(problem, job, None)
-    problem.close()
-    dense = solve_liblinear(DenseMatrix(part), Y, 1.0, SquaredHinge, "l2", tol=1e-9)
+    result, _ = backend.run(problem, job, Budget())
+    dense = solve(DenseMatrix(part), Y, 1.0, SquaredHinge, "l2", tol=1e-9)
     np.testing.assert_allclose(np.abs(result["coef"][:, 0]), np.abs(dense.coef), atol=1e-9)
 
 
@@ -69,7 +76,7 @@ def test_iteration_limit_is_reported():
     t = np.linspace(0, 1, 300)[:, None]
     columns = np.cos(t * np.arange(1, 60) * 0.11)
     y = np.where(np.sin(25 * t[:, 0]) > 0, 1.0, -1.0)
-    solution = solve_liblinear(DenseMatrix(columns), y, 1e-3, SquaredHinge, "l1", tol=1e-9)
+    solution = solve(DenseMatrix(columns), y, 1e-3, SquaredHinge, "l1", tol=1e-9)
     assert not solution.converged
     assert solution.n_iter == 1000
 
@@ -79,14 +86,16 @@ def test_time_limit_ends_the_child():
     columns = np.cos(t * np.arange(1, 400) * 0.11)
     y = np.where(np.sin(25 * t[:, 0]) > 0, 1.0, -1.0)
     with pytest.raises(OutOfTime, match="LIBLINEAR did not end within the time that --timeout gives"):
-        solve_liblinear(DenseMatrix(columns), y, 1e-4, SquaredHinge, "l1", tol=1e-12, timeout=1)
+        solve(DenseMatrix(columns), y, 1e-4, SquaredHinge, "l1", tol=1e-12, deadline=time.monotonic() + 1)
 
 
 def test_refusals(monkeypatch):
     with pytest.raises(UsageError, match="no hinge loss here; choose squared_hinge or logistic"):
-        solve_liblinear(DenseMatrix(Z), Y, 1.0, Hinge, "l2")
+        solve(DenseMatrix(Z), Y, 1.0, Hinge, "l2")
     with pytest.raises(UsageError, match="needs rows of both classes"):
-        solve_liblinear(DenseMatrix(Z), np.ones(200), 1.0, SquaredHinge, "l2")
+        solve(DenseMatrix(Z), np.ones(200), 1.0, SquaredHinge, "l2")
+    with pytest.raises(UsageError, match="liblinear takes no starting point"):
+        solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2", warm=np.zeros(12))
     monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 0.01)
     with pytest.raises(RfxError, match="the back end needs .* GiB .* are free"):
-        solve_liblinear(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2")
+        solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2")

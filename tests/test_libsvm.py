@@ -5,6 +5,8 @@ import pytest
 
 from rfx.errors import RfxError, UsageError
 from rfx.losses import Hinge, Logistic, SquaredHinge
+from rfx.operators.kernel import KernelMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published import libsvm
 
@@ -13,28 +15,34 @@ X = RNG.uniform(-1, 1, (150, 4))
 Y = np.where(X[:, 0] * X[:, 1] + 0.1 * RNG.standard_normal(150) > 0, 1.0, -1.0)
 
 
+def solve(name, X, y, params, lam, loss, warm=None, **limits):
+    return libsvm.solve_libsvm(KernelMatrix(name, X, params), y, lam, loss, Budget(**limits), warm)
+
+
 @pytest.mark.parametrize("loss", [Hinge, SquaredHinge])
 @pytest.mark.parametrize("kernel, params", [("gaussian", {"gamma": 2.0}), ("laplacian", {"gamma": 1.0}), ("perceptron", {"radius": 2.0})])
 def test_agrees_with_rfx_and_proves_it(kernel, params, loss):
-    theirs = libsvm.solve_libsvm(kernel, X, Y, params, 0.5, loss, tol=1e-6)
-    ours = solve_kernel_svm(kernel, X, Y, params, 0.5, loss.name, bias=True, tol=1e-6)
+    theirs = solve(kernel, X, Y, params, 0.5, loss, tol=1e-6)
+    ours = solve_kernel_svm(KernelMatrix(kernel, X, params), Y, 0.5, loss, Budget(tol=1e-6), bias=True)
     assert theirs.converged and 0 <= theirs.gap <= 1e-4 * theirs.objective
     assert theirs.objective == pytest.approx(ours.objective, rel=1e-4)
     assert theirs.coef.sum() == pytest.approx(0, abs=1e-6)
 
 
 def test_labels_in_either_order():
-    straight = libsvm.solve_libsvm("gaussian", X, Y, {"gamma": 2.0}, 1.0, Hinge, tol=1e-8)
-    turned = libsvm.solve_libsvm("gaussian", X[::-1].copy(), Y[::-1].copy(), {"gamma": 2.0}, 1.0, Hinge, tol=1e-8)
+    straight = solve("gaussian", X, Y, {"gamma": 2.0}, 1.0, Hinge, tol=1e-8)
+    turned = solve("gaussian", X[::-1].copy(), Y[::-1].copy(), {"gamma": 2.0}, 1.0, Hinge, tol=1e-8)
     np.testing.assert_allclose(turned.coef[::-1], straight.coef, atol=1e-5)
     assert turned.intercept == pytest.approx(straight.intercept, abs=1e-5)
 
 
 def test_refusals(monkeypatch):
     with pytest.raises(UsageError, match="no logistic loss; choose hinge or squared_hinge"):
-        libsvm.solve_libsvm("gaussian", X, Y, {"gamma": 1.0}, 1.0, Logistic)
+        solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Logistic)
     with pytest.raises(UsageError, match="needs rows of both classes"):
-        libsvm.solve_libsvm("gaussian", X, np.ones(150), {"gamma": 1.0}, 1.0, Hinge)
+        solve("gaussian", X, np.ones(150), {"gamma": 1.0}, 1.0, Hinge)
+    with pytest.raises(UsageError, match="libsvm takes no starting point"):
+        solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Hinge, warm=np.zeros(150))
     monkeypatch.setattr(libsvm.env, "available_memory_mb", lambda: 0.1)
     with pytest.raises(RfxError, match="needs the whole kernel matrix of 150 rows, .* GiB are free; use fewer rows or rfx's own"):
-        libsvm.solve_libsvm("gaussian", X, Y, {"gamma": 1.0}, 1.0, SquaredHinge)
+        solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, SquaredHinge)

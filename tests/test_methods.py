@@ -104,7 +104,7 @@ def test_path_agrees_with_single_solutions(task):
     for point in path:
         alone = fitted("sparse-rf", task, lam=point.info["lam"], rounds=1, tol=1e-6)
         assert point.info["objective"] == pytest.approx(alone.info["objective"], rel=1e-5)
-        assert point.info["converged"] and point.info["gap"] <= 1.01e-6 * point.info["objective"] * 3
+        assert point.info["converged"] and point.info["gap"] <= 1.01e-6 * point.info["objective"]
 
 
 @pytest.mark.parametrize("task", list(TARGETS))
@@ -115,7 +115,7 @@ def test_path_of_rf_agrees_with_single_solutions(task):
         alone = fitted("rf", task, lam=point.info["lam"], tol=1e-7)
         assert point.info["objective"] == pytest.approx(alone.info["objective"], rel=1e-5)
         np.testing.assert_allclose(point._decide(X), alone._decide(X), atol=0.02 * np.abs(alone._decide(X)).max())
-        assert point.info["converged"] and point.info["gap"] <= 1.01e-7 * point.info["objective"] * 3
+        assert point.info["converged"] and point.info["gap"] <= 1.01e-7 * point.info["objective"]
 
 
 def test_lambda_above_the_largest_gives_an_empty_model(tmp_path):
@@ -310,7 +310,7 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
             for name in methods.names()
             if name != "kernel"
         ],
-        ("kernel", {"loss": "logistic"}, "it must be one of squared, squared_hinge, hinge"),
+        ("kernel", {"loss": "softmax"}, "it must be one of squared, squared_hinge, hinge, logistic"),
         *[(name, {"kernel": "linear"}, "--kernel is 'linear'; it must be") for name in ("rb", "sparse-rb")],
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 from rfx import losses
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
+from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, for_output, stack
 from rfx.solvers.binned_l2 import solve_binned_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense
@@ -75,12 +76,13 @@ LABELS = np.where(np.stack([X[:, 0] > 0, X[:, 1] > 0.3, X[:, 2] > -0.5], axis=1)
 IDS = np.stack([RNG.integers(0, 6, 400), RNG.integers(0, 5, 400)]).astype(np.uint16)
 BINS = BinnedMatrix(IDS, np.array([0, 6, 11]))
 K = np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
+GAUSSIAN = KernelMatrix("gaussian", X, {"gamma": 20.0})
 SOLVERS = {
     "ridge": lambda Y, **limits: solve_ridge(DenseMatrix(Z), Y, 1.0, max_memory_mb=0.001, **limits),
     "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(DenseMatrix(Z), Y, 1.0, **limits),
     "binned ridge": lambda Y, **limits: solve_binned_ridge(BINS, Y, 0.1, **limits),
-    "kernel ridge": lambda Y, **limits: solve_kernel_ridge("gaussian", X, {"gamma": 20.0}, Y, 0.01, max_memory_mb=0.001, **limits),
-    "kernel in memory": lambda Y, **limits: solve_kernel_dense(K, Y, 0.1, losses.Logistic, **limits),
+    "kernel ridge": lambda Y, **limits: solve_kernel_ridge(GAUSSIAN, Y, 0.01, budget=Budget(memory_mb=0.001, **limits)),
+    "kernel in memory": lambda Y, **limits: solve_kernel_dense(K, Y, 0.1, losses.Logistic, Budget(**limits)),
     "logistic loss, one by one": lambda Y, **limits: stack([solve_l2(DenseMatrix(Z), y, 1.0, losses.Logistic, **limits) for y in Y.T]),
 }
 

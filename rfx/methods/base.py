@@ -12,7 +12,7 @@ from rfx.errors import DataError, UsageError
 from rfx.methods import gamma, width
 from rfx.methods.options import COMMON
 from rfx.options import Option
-from rfx.solvers.base import Solution, stack
+from rfx.solvers.base import Budget, Solution, stack
 
 CLASSIFICATION = ("binary", "multiclass")
 # What numpy would say of an overflow on the way: what comes out is checked instead.
@@ -186,9 +186,10 @@ class Method:
         """One solve(y) per column of Y, stacked."""
         return stack([solve(Y[:, k]) for k in range(Y.shape[1])])
 
-    def _remaining(self):
-        """Seconds left of --timeout, None without one."""
-        return None if self.deadline is None else max(0.01, self.deadline - time.monotonic())
+    def _budget(self, **defaults) -> Budget:
+        """What the options and --timeout allow a solver; defaults: the method's own numbers where an option is not set."""
+        given = {name: self.params.get(name) for name in ("tol", "max_iter")}
+        return Budget(**given, memory_mb=self.params.get("max_memory"), deadline=self.deadline).filled(**defaults)
 
     def _timed(self, function, *args, **kwargs):
         """Call and add the time to seconds_features."""

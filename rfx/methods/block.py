@@ -107,7 +107,6 @@ class Block(ExpansionMethod):
         """A Solution for each block; blocks not begun at the deadline keep f = 0."""
         p = self.params
         rows = kernels.prepare(p["kernel"], X, self.kernel_params, np.float64)
-        limits = {name: p[name] for name in ("tol", "max_iter") if p[name] is not None}
         solutions: list[Solution | None] = [None] * len(blocks)
 
         def part(start, stop):
@@ -119,7 +118,7 @@ class Block(ExpansionMethod):
                     continue
                 own = rows.take(blocks[b])
                 K = kernels.block(p["kernel"], own, own, self.kernel_params)
-                solutions[b] = solve_kernel_dense(K, targets, self.lam, self.loss, deadline=self.deadline, **limits)
+                solutions[b] = solve_kernel_dense(K, targets, self.lam, self.loss, self._budget())
 
         if len(blocks) == 1 or env.threads() * self._block_mb(max(len(block) for block in blocks)) > self._limit():
             part(0, len(blocks))

@@ -1,6 +1,8 @@
 """`kernel`: the exact kernel machine, ridge for regression and a support vector machine for classes (eq. 1 of Yen et al.).
 
-With squared loss classes are fitted by ridge, too, one against the others as targets +-1 (Wu et al. 2016).
+With squared loss classes are fitted by ridge, too, one against the others as targets +-1 (Wu et al. 2016); with logistic loss by
+kernel logistic regression. Equation 1 has no bias, and neither have these two; a support vector machine has one unless `--bias
+false` is given, because LIBSVM, by which the paper trained it, always has.
 """
 
 import numpy as np
@@ -8,7 +10,9 @@ import numpy as np
 from rfx.errors import UsageError
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import DTYPE, LAM, LOSS, SOLVER, TOL
+from rfx.operators.kernel import KernelMatrix
 from rfx.options import Option
+from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published.libsvm import solve_libsvm
@@ -23,7 +27,7 @@ class Kernel(ExpansionMethod):
         *OPTIONS,
         DTYPE.but(default="float64"),
         LAM,
-        LOSS.but(choices=("squared", "squared_hinge", "hinge")),
+        LOSS.but(choices=("squared", "squared_hinge", "hinge", "logistic")),
         Option("bias", bool, "A free bias b, as LIBSVM has it (classification); the paper's objective has none."),
         SOLVER.but(choices=SOLVER.choices | {"libsvm": "LIBSVM, in a child process"}),
         TOL.but(help=f"{TOL.help} The `-e` of LIBSVM."),
@@ -33,31 +37,25 @@ class Kernel(ExpansionMethod):
         p = self.params
         self.lam = p["lam"]
         self.kernel_params = self._learn_kernel(X, Y, self.lam)
-        if self.loss.name == "squared":
-            solution = self._ridge(X, Y)
-            self.intercept = np.zeros(Y.shape[1])
+        K = KernelMatrix(p["kernel"], X, self.kernel_params)
+        if self.loss.name in ("hinge", "squared_hinge"):
+            solution = self._svm(K, Y)
         else:
-            solution = self._svm(X, Y)
+            self._check_without_bias()
+            solve = solve_kernel_ridge if self.loss.name == "squared" else solve_kernel_newton
+            solution = solve(K, Y, self.lam, self.loss, self._budget())
+            self.intercept = np.zeros(Y.shape[1])
         self._keep_nonzero(X, np.asarray(solution.coef).reshape(X.shape[0], -1))
         return solution
 
-    def _ridge(self, X, Y):
-        p = self.params
+    def _check_without_bias(self):
+        p, what = self.params, "kernel ridge" if self.loss.name == "squared" else "kernel logistic regression"
         if p["bias"]:
-            raise UsageError("--bias is for classification by a support vector machine; kernel ridge has none (Yen et al. 2014, eq. 1)")
+            raise UsageError(f"--bias is for classification by a support vector machine; {what} has none (Yen et al. 2014, eq. 1)")
         if p["solver"] != "rfx":
-            raise UsageError(f"--solver is {p['solver']}, which has no ridge regression here; choose rfx")
-        return solve_kernel_ridge(
-            p["kernel"],
-            X,
-            self.kernel_params,
-            Y,
-            self.lam,
-            deadline=self.deadline,
-            **self._given("tol", "max_iter", "max_memory"),
-        )
+            raise UsageError(f"--solver is {p['solver']}, which has no {what} here; choose rfx")
 
-    def _svm(self, X, Y):
+    def _svm(self, K, Y):
         p = self.params
         bias = True if p["bias"] is None else p["bias"]
         if p["solver"] == "libsvm" and not bias:
@@ -66,37 +64,12 @@ class Kernel(ExpansionMethod):
 
         def solve(y):
             if p["solver"] == "libsvm":
-                solution = solve_libsvm(
-                    p["kernel"],
-                    X,
-                    y,
-                    self.kernel_params,
-                    self.lam,
-                    self.loss,
-                    seed=p["seed"],
-                    timeout=self._remaining(),
-                    **self._given("tol"),
-                )
+                solution = solve_libsvm(K, y, self.lam, self.loss, self._budget(), seed=p["seed"])
             else:
-                solution = solve_kernel_svm(
-                    p["kernel"],
-                    X,
-                    y,
-                    self.kernel_params,
-                    self.lam,
-                    self.loss.name,
-                    bias=bias,
-                    deadline=self.deadline,
-                    **self._given("tol", "max_iter", "max_memory"),
-                )
+                solution = solve_kernel_svm(K, y, self.lam, self.loss, self._budget(), bias=bias)
             intercepts.append(solution.intercept)
             return solution
 
         solution = self._each_output(Y, solve)
         self.intercept = np.array(intercepts)
         return solution
-
-    def _given(self, *names):
-        """The solver's keyword arguments for the options that are set."""
-        rename = {"max_memory": "max_memory_mb"}
-        return {rename.get(name, name): self.params[name] for name in names if self.params[name] is not None}

@@ -16,7 +16,7 @@ def solve(method, Z, Y) -> Solution:
     UsageError for a solver that does not have the loss.
     """
     p = method.params
-    solver, tol = p["solver"], p["tol"]
+    solver = p["solver"]
     if not Z.shape[1]:
         # no feature, no weight: every prediction is zero, and that is the minimum
         values = method.loss.value(np.zeros_like(Y), Y).sum(axis=0)
@@ -28,7 +28,7 @@ def solve(method, Z, Y) -> Solution:
     if solver == "liblinear":
         return method._each_output(
             Y,
-            lambda y: solve_liblinear(Z, y, method.lam, method.loss, "l2", tol=tol or 0.01, seed=p["seed"], timeout=method._remaining()),
+            lambda y: solve_liblinear(Z, y, method.lam, method.loss, method._budget(), seed=p["seed"]),
         )
     limits = {"deadline": method.deadline} | _given(p, "tol", "max_iter", "max_memory")
     if method.loss.name == "squared":

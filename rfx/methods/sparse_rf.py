@@ -89,10 +89,9 @@ class SparseRF(LinearMethod):
     def _inner(self, gram, Z, y, lam, loss, coef0, last):
         p = self.params
         if p["solver"] == "liblinear":
-            tol = p["tol"] or 0.01
 
             def solve(part, y):
-                return solve_liblinear(part, y, lam, loss, "l1", tol=tol, seed=p["seed"], timeout=self._remaining())
+                return solve_liblinear(part, y, lam, loss, self._budget(), penalty="l1", seed=p["seed"])
 
             return screened(Z, y, lam, loss, coef0, solve)
         tol = p["tol"] or LAST_TOL

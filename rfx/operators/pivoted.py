@@ -9,17 +9,20 @@ import numpy as np
 from scipy.linalg import blas
 
 from rfx import kernels, parallel
+from rfx.operators.factors import Gram
 
 # Pivots proposed in one round.
 PROPOSALS = 128
 # Rows that one thread handles at a time; the same for any number of threads, so that the result is, too.
 _CHUNK = 512
+# Rows of which a float32 Gram matrix is made before it is added up in float64.
+_ROWS = 8192
 
 
 def pivoted_cholesky(rows: kernels.Prepared, count: int, draws, dtype=np.float64, floor: float | None = None):
     """(pivots, F): at most `count` row numbers and F (n, pivots) with F F' close to the kernel matrix of `rows` (n, d).
 
-    draws(start, stop): uniform numbers in (0, 1), (stop - start, 2), the same for the same arguments. dtype: of F; kernel values
+    draws(start, stop): uniform numbers in (0, 1), (stop - start, 2), items start to stop of a stream. dtype: of F; kernel values
     are in that of `rows`. floor: the part of the largest diagonal entry below which what is left of one counts as rounding,
     by default n eps of the rows' type. Fewer pivots come back where nothing but rounding is left.
     """
@@ -52,6 +55,28 @@ def pivoted_cholesky(rows: kernels.Prepared, count: int, draws, dtype=np.float64
         left[new] = 0.0
         done += len(new)
     return pivots[:done], F[:, :done]
+
+
+class PivotedFactor:
+    """v -> (lam + S F F' S)^-1 v for F (n, r) and S = diag(scale): a preconditioner of lam + S K S (Woodbury).
+
+    The system of r unknowns is summed and factored in float64, products with F are in its own type.
+    """
+
+    def __init__(self, F, lam: float, scale=None):
+        """scale: (n,), None for ones."""
+        self.F, self.lam, self.scale = F, lam, scale
+        self.gram = Gram(F.shape[1], np.dtype(np.float64))
+        for start in range(0, len(F), _ROWS):
+            rows = slice(start, start + _ROWS)
+            part = F[rows] if scale is None else F[rows] * scale[rows, None].astype(F.dtype)
+            self.gram.matrix += parallel.matmul(part.T, part)
+        self.gram.factor(lam)
+
+    def __call__(self, v):
+        scale = 1.0 if self.scale is None else self.scale if v.ndim == 1 else self.scale[:, None]
+        inside = self.gram.solve(parallel.matmul(self.F.T, (scale * v).astype(self.F.dtype)))
+        return (v - scale * parallel.matmul(self.F, inside.astype(self.F.dtype))) / self.lam
 
 
 def _extend(F, columns, left, G, pivot_rows, factor):

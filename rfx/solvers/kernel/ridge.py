@@ -6,244 +6,125 @@ that the duality gap is exactly 1/2 ||r||^2 with the residual r = y - K alpha - 
 values made anew in float64, never with the factor or with the values that a solver worked on.
 """
 
-import time
-
 import numpy as np
 from scipy.linalg import lapack
 
-from rfx import kernels
 from rfx.errors import DataError, UsageError
+from rfx.losses import Squared
 from rfx.operators.base import default_memory_mb
+from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.cholesky import factor_in_place
-from rfx.parallel import matmul, one_blas_thread
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.operators.kernel import KernelMatrix
+from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution
 
-# Rows and columns of one tile of K on the fly.
-_TILE = 2048
-_LANDMARK_BLOCK = 128
+# The largest rank of a preconditioner, and the least.
+_MOST, _LEAST = 2000, 128
+# What is left of a diagonal entry, relative to the largest, that float32 can't tell from rounding.
+_FLOOR = 1e-5
 
 
 def solve_kernel_ridge(
-    name: str,
-    X,
-    params: dict,
-    Y,
-    lam: float,
-    *,
-    tol: float = 1e-8,
-    max_iter: int = 500,
-    max_memory_mb: float | None = None,
-    deadline: float | None = None,
-    seed: int = 0,
+    K: KernelMatrix, Y, lam: float, loss=Squared, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0
 ) -> Solution:
-    """Kernel ridge regression for the kernel `name` with `params` on the rows X.
+    """Kernel ridge regression over the rows of K (N, N).
 
-    X: (n, d) dense, CSR or Prepared. Y: (n,) or (n, n_outputs) targets. lam: un-normalised, in (0, inf). tol: largest
-    gap divided by the objective, per output. max_iter: passes over K when K is not kept. max_memory_mb: for K (one
-    copy, in float32 with refinement where lam is large enough for it, else float64; where float32 alone fits, as a
-    preconditioner) or, where neither fits, for a preconditioner of low rank. deadline: value of time.monotonic() after
-    which no new pass starts. seed: of the landmarks.
+    Y: (N,) or (N, k) targets. lam: un-normalised, in (0, inf). budget: tol is the largest gap divided by the objective, of
+    each output (1e-8); max_iter are passes over K when K is not kept (500); memory_mb is for K (one copy, in float32 with
+    refinement where lam is large enough for it, else float64; where float32 alone fits, as a preconditioner) or, where neither
+    fits, for a preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
 
-    Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K besides the one that fills
-    it. `trace` says which path was taken and the gap after each pass. Raises UsageError for lam, DataError where X and
-    Y do not fit together or hold values that are not finite.
+    Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K besides the one that fills it. An
+    entry of the trace is a pass and says which `path` was taken. Raises UsageError for another loss or lam, DataError where the
+    rows and Y do not fit together or hold values that are not finite.
     """
+    if loss.name != "squared":
+        raise UsageError(f"loss {loss.name!r} has no kernel ridge regression; it takes squared")
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"lam is {lam!r}, but kernel ridge takes a number in (0, inf)")
     Y = np.asarray(Y, dtype=np.float64)
-    if Y.ndim not in (1, 2) or Y.shape[0] != X.shape[0]:
-        raise DataError(f"targets of shape {Y.shape} do not fit {X.shape[0]} rows")
-    if X.shape[0] == 0:
+    if Y.ndim not in (1, 2) or Y.shape[0] != K.shape[0]:
+        raise DataError(f"targets of shape {Y.shape} do not fit {K.shape[0]} rows")
+    if K.shape[0] == 0:
         raise DataError("kernel ridge needs at least one row, but there is none")
     if not np.isfinite(Y).all():
         raise DataError("a target is nan or infinite; remove that row")
-    limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    system = _System(name, X, params, Y.reshape(len(Y), -1), lam, max_iter, deadline)
-    n_rows = len(Y)
-    # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and refinement converges in a few
-    # passes.
-    single_is_safe = lam > 10 * np.finfo(np.float32).eps * float(system.diagonal.sum())
-    solve = path = None
-    for dtype, allowed in ((np.float32, single_is_safe), (np.float64, True)):
-        if solve is None and allowed and n_rows**2 * np.dtype(dtype).itemsize / 2**20 <= limit:
-            solve = _cholesky(system, dtype)
-            path = f"cholesky-{np.dtype(dtype).name}"
-    if solve is None and n_rows**2 * 4 / 2**20 <= limit:
-        # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at a condition number of
-        # about their ratio.
-        solve = _cholesky(system, np.float32, 30 * np.finfo(np.float32).eps * float(system.diagonal.sum()))
-        path = "preconditioned-float32"
-    if solve is None:
-        solve = _landmarks(system, limit, np.random.default_rng(seed))
-        path = "conjugate-gradients"
-    alpha, gaps, values, trace, converged = _refine(system, solve, tol, direct=path.startswith("cholesky"))
-    for entry in trace:
-        entry["path"] = path
-    return Solution(
-        coef=alpha.reshape(Y.shape),
-        objective=float(values.sum()),
-        certificate=Certificate("gap", float(gaps.sum())),
-        n_iter=system.passes,
-        status=Budget(max_iter=max_iter, deadline=deadline).status(converged, system.passes),
-        trace=trace,
-    )
+    system = _System(K, Y.reshape(len(Y), -1), lam, budget.filled(tol=1e-8, max_iter=500, memory_mb=default_memory_mb()), seed)
+    alpha = np.zeros(system.Y.shape) if warm is None else np.array(warm, dtype=np.float64).reshape(system.Y.shape)
+    return system.refine(alpha, Recorder(callback), Y.shape)
 
 
 class _System:
-    """The rows, the targets (n, k) and products with K + lam I whose kernel values are made on the fly."""
+    """(K + lam I) alpha = Y for targets (N, k), and how it is solved approximately."""
 
-    def __init__(self, name, X, params, Y, lam, max_iter, deadline):
-        self.name, self.params, self.Y, self.lam = name, params, Y, lam
-        self.rows = X if isinstance(X, kernels.Prepared) else kernels.prepare(name, X, params, np.float64)
-        self.diagonal = kernels.diagonal(name, self.rows, params)
-        self.max_iter, self.deadline, self.passes = max_iter, deadline, 0
-        self.started = time.monotonic()
+    def __init__(self, K, Y, lam, budget, seed):
+        self.K, self.Y, self.lam, self.budget, self.passes = K, Y, lam, budget, 0
+        K.prepared(np.float64)
+        trace = float(K.diagonal.sum())
+        eps = np.finfo(np.float32).eps
+        size = len(Y) ** 2 / 2**20
+        self.solve = None
+        # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and refinement converges in a few
+        # passes.
+        for dtype, allowed in ((np.float32, lam > 10 * eps * trace), (np.float64, True)):
+            if self.solve is None and allowed and size * np.dtype(dtype).itemsize <= budget.memory_mb:
+                self.solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
+        self.direct = self.solve is not None
+        if self.solve is None and 4 * size <= budget.memory_mb:
+            # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at a condition number of
+            # about their ratio.
+            self.solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
+        if self.solve is None:
+            self.solve, self.path = PivotedFactor(pivots(K, budget.memory_mb, seed), lam), "conjugate-gradients"
 
-    def out_of_time(self) -> bool:
-        return self.passes >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)
-
-    def times_kernel(self, V: np.ndarray, dtype=np.float64) -> np.ndarray:
-        """K V for V (n, k), summed in float64 over tiles; each tile above the diagonal serves its mirror image too."""
-        rows = self.rows.astype(dtype)
-        n_rows = len(V)
-        product = np.zeros_like(V, dtype=np.float64)
-        V = np.ascontiguousarray(V, dtype=dtype)
-        buffer = np.empty(min(_TILE, n_rows) ** 2, dtype)
+    def times(self, V, dtype):
+        """(K + lam) V, a pass."""
         self.passes += 1
-        for i in range(0, n_rows, _TILE):
-            left = rows.take(slice(i, i + _TILE))
-            for j in range(i, n_rows, _TILE):
-                right = left if i == j else rows.take(slice(j, j + _TILE))
-                K = buffer[: left.n_rows * right.n_rows].reshape(left.n_rows, right.n_rows)
-                kernels.block(self.name, left, right, self.params, out=K)
-                product[i : i + _TILE] += matmul(K, V[j : j + _TILE])
-                if i != j:
-                    product[j : j + _TILE] += matmul(K.T, V[i : i + _TILE])
-        return product
+        return self.K.matvec(V, dtype) + self.lam * V
+
+    def refine(self, alpha, record, shape) -> Solution:
+        """The residual in float64, a correction by the factor, or by preconditioned conjugate gradients, and again."""
+        Y, lam, budget, best = self.Y, self.lam, self.budget, np.inf
+        while True:
+            residual = Y - self.times(alpha, np.float64) if alpha.any() else Y
+            gaps = 0.5 * dots(residual, residual)
+            fitted = Y - residual - lam * alpha
+            values = 0.5 * lam * dots(alpha, fitted) + 0.5 * dots(fitted - Y, fitted - Y)
+            gap, objective = float(gaps.sum()), float(values.sum())
+            record(lambda now=alpha: now.reshape(shape), iteration=self.passes, objective=objective, gap=gap, path=self.path)
+            good = bool(np.all(gaps <= budget.tol * np.maximum(values, 1e-300)))
+            stalled = gap >= best
+            if not stalled:
+                best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
+            if good or stalled or budget.spent(self.passes):
+                return Solution(*solution, self.passes, budget.status(good, self.passes), record.trace)
+            alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(residual, values))
+
+    def _conjugate_gradients(self, residual, values):
+        """A correction whose own residual is small enough, or 1e-4 of where it started: float32 values carry no further, and the
+        caller starts again from a residual in float64."""
+        goal = np.maximum(self.budget.tol * np.maximum(values, 1e-300), 1e-8 * dots(residual, residual))
+        left = self.budget.after(self.passes)
+        return conjugate_gradients(
+            lambda P: self.times(P, np.float32), residual, self.solve, lambda x, r: np.all(dots(r, r) <= goal), left.max_iter, left.deadline
+        )[0]
 
 
-def _cholesky(system: _System, dtype, lam=None):
-    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None where K is not positive.
+def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np.ndarray:
+    """F (N, r) in float32, in half of limit_mb and r at most `most`, with F F' close to K."""
+    n_rows = K.shape[0]
+    rank = int(min(n_rows, most, max(_LEAST, limit_mb * 2**20 / 2 / (4 * n_rows))))
+    rng = np.random.default_rng(seed)
+    return pivoted_cholesky(K.prepared(np.float32), rank, lambda start, stop: rng.random((stop - start, 2)), np.float32, _FLOOR)[1]
 
-    lam: by default the system's.
-    """
-    n_rows = len(system.Y)
-    rows = system.rows.astype(dtype)
-    K = np.empty((n_rows, n_rows), dtype)
-    step = max(64, min(_TILE, (1 << 22) // n_rows))
-    for start in range(0, n_rows, step):
-        stop = min(start + step, n_rows)
-        left, right = rows.take(slice(start, stop)), rows.take(slice(start, None))
-        kernels.block(system.name, left, right, system.params, out=K[start:stop, start:])
-    K[np.diag_indices(n_rows)] += dtype(system.lam if lam is None else lam)
+
+def _cholesky(K: KernelMatrix, dtype, lam):
+    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None where K is not positive."""
+    upper = K.upper(dtype)
+    upper[np.diag_indices(len(upper))] += dtype(lam)
     # Rows of the upper triangle are columns of the lower one in Fortran's order: no copy is made.
-    factor = K.T
+    factor = upper.T
     if factor_in_place(factor) != 0:
         return None
     substitute = lapack.dpotrs if dtype == np.float64 else lapack.spotrs
     return lambda V: substitute(factor, np.asfortranarray(V, dtype=dtype), lower=1)[0].astype(np.float64)
-
-
-def _landmarks(system: _System, limit_mb: float, rng):
-    """v -> (F F' + lam I)^-1 v with F F' close to K: a partial Cholesky factorisation with random pivots.
-
-    Pivots are drawn, a block at a time, in proportion to what is left of the diagonal (randomly pivoted Cholesky, Chen
-    et al. 2024, block form), so that regions that F explains already are left alone.
-    """
-    n_rows = len(system.Y)
-    rank = int(min(n_rows, 2000, max(_LANDMARK_BLOCK, limit_mb * 2**20 / 2 / (4 * n_rows))))
-    rows = system.rows.astype(np.float32)
-    F = np.zeros((n_rows, rank), np.float32)
-    left, total = system.diagonal.copy(), system.diagonal.sum()
-    done = 0
-    while done < rank and left.sum() > 1e-7 * total:
-        count = min(_LANDMARK_BLOCK, rank - done, int(np.count_nonzero(left)))
-        pivots = rng.choice(n_rows, size=count, replace=False, p=left / left.sum())
-        G = kernels.block(system.name, rows, rows.take(pivots), system.params)
-        G -= matmul(F[:, :done], F[pivots, :done].T)
-        core = G[pivots].astype(np.float64)
-        core = 0.5 * (core + core.T)
-        values, vectors = _eigen(core)
-        kept = values > 1e-5 * max(values[-1], 1e-30)
-        if not kept.any():
-            break
-        root = (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
-        fresh = F[:, done : done + root.shape[1]]
-        fresh[:] = matmul(G, root)
-        left -= np.einsum("ij,ij->i", fresh, fresh)
-        left[pivots] = 0.0
-        np.maximum(left, 0.0, out=left)
-        done += root.shape[1]
-    F = F[:, :done]
-    inner = matmul(F.T, F).astype(np.float64)
-    inner[np.diag_indices(done)] += system.lam
-    values, vectors = _eigen(inner)
-    inverse = matmul(vectors / np.maximum(values, system.lam), vectors.T).astype(np.float32)
-
-    def solve(V):
-        V32 = V.astype(np.float32)
-        return (V - matmul(F, matmul(inverse, matmul(F.T, V32)))) / system.lam
-
-    return solve
-
-
-def _eigen(A):
-    """numpy's eigh by one thread: the same whatever the threads."""
-    with one_blas_thread():
-        return np.linalg.eigh(A)
-
-
-def _refine(system: _System, solve, tol: float, direct: bool):
-    """alpha with its gaps: repeat residual in float64, correction by `solve` (direct) or by preconditioned CG."""
-    Y, lam = system.Y, system.lam
-    alpha = solve(Y) if direct else np.zeros_like(Y)
-    fitted = None if direct else np.zeros_like(Y)
-    best, trace = None, []
-    while True:
-        if fitted is None:
-            fitted = system.times_kernel(alpha)
-        residual = Y - fitted - lam * alpha
-        gaps = 0.5 * np.einsum("ij,ij->j", residual, residual)
-        values = 0.5 * lam * np.einsum("ij,ij->j", alpha, fitted) + 0.5 * ((fitted - Y) ** 2).sum(axis=0)
-        trace.append({"passes": system.passes, "gap": float(gaps.sum()), "seconds": time.monotonic() - system.started})
-        good = bool(np.all(gaps <= tol * np.maximum(values, 1e-300)))
-        if best is None or gaps.sum() < best[1].sum():
-            stalled, best = False, (alpha, gaps, values)
-        else:
-            stalled = True
-        if good or stalled or system.out_of_time():
-            return *best, trace, good
-        if direct:
-            alpha = alpha + solve(residual)
-        else:
-            target = np.sqrt(tol * np.maximum(values, 1e-300))
-            alpha = alpha + _conjugate_gradients(system, solve, residual, target)
-        fitted = None
-
-
-def _conjugate_gradients(system: _System, solve, R, target):
-    """(K + lam I)^-1 R, one run of preconditioned CG per column on float32 kernel values, all columns in one pass.
-
-    Ends when each column's residual is below `target` or 1e-4 of where it started: float32 values carry no further, and
-    the caller starts again from a residual in float64.
-    """
-    lam = system.lam
-    solution = np.zeros_like(R)
-    R = R.copy()
-    norms = np.linalg.norm(R, axis=0)
-    goal = np.maximum(target, 1e-4 * norms)
-    Z = solve(R)
-    direction = Z.copy()
-    rho = np.einsum("ij,ij->j", R, Z)
-    while np.any(np.linalg.norm(R, axis=0) > goal) and not system.out_of_time():
-        product = system.times_kernel(direction, np.float32) + lam * direction
-        curvature = np.einsum("ij,ij->j", direction, product)
-        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
-        if not step.any():
-            break
-        solution += step * direction
-        R -= step * product
-        Z = solve(R)
-        previous, rho = rho, np.einsum("ij,ij->j", R, Z)
-        direction = Z + np.divide(rho, previous, out=np.zeros_like(rho), where=previous > 0) * direction
-    return solution

@@ -13,15 +13,15 @@ max(0, 1 - y_i (f_i + b)). So each row's share of what is missing is known, and 
 active.
 """
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from rfx import kernels
 from rfx.errors import DataError, UsageError
+from rfx.losses import SquaredHinge
 from rfx.operators.base import default_memory_mb
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.operators.kernel import KernelMatrix
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution
 from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
 
@@ -41,59 +41,53 @@ class KernelSolution(Solution):
 
 
 def solve_kernel_svm(
-    name: str,
-    X,
+    K: KernelMatrix,
     y,
-    params: dict,
     lam: float,
-    loss: str = "squared_hinge",
+    loss=SquaredHinge,
+    budget: Budget = Budget(),
+    warm=None,
+    callback=None,
     *,
     bias: bool = False,
-    tol: float = 1e-3,
-    max_iter: int = 100_000,
-    max_memory_mb: float | None = None,
-    deadline: float | None = None,
-    alpha0=None,
     seed: int = 0,
 ) -> KernelSolution:
-    """Kernel SVM for the kernel `name` with `params` on the rows X.
+    """Kernel SVM over the rows of K (n, n).
 
-    X: (n, d) dense, CSR or Prepared. y: (n,) labels in {-1, +1}. lam: un-normalised, in (0, inf); LIBSVM's C is 1 /
-    lam. loss: 'hinge' or 'squared_hinge'. tol: duality gap divided by the objective. max_iter: blocks of variables.
-    max_memory_mb: for cached kernel columns. deadline: value of time.monotonic() after which no new block starts.
-    alpha0: (n,) the coef of an earlier Solution. seed: of the rows that come first.
+    y: (n,) labels in {-1, +1}. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam. loss: Hinge or SquaredHinge of
+    rfx.losses. budget: tol is the duality gap divided by the objective (1e-3), max_iter are blocks of variables (100,000),
+    memory_mb is for cached kernel columns. warm: (n,) the coef of an earlier Solution. seed: of the rows that come first.
 
-    Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. `trace` has one
-    entry per round: active rows, support vectors, objective, gap, columns, inner steps, seconds. Kernel values are
+    Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. The trace has one
+    entry per round, with active rows, support vectors, columns and inner steps as well. Kernel values are
     float32 where that can do; in the end all are computed once more in float64 for the objective and the gap, and where the
     gap is then too large the solver goes on in float64. Raises UsageError for lam, loss or tol, DataError for rows or labels
     that can't be used.
     """
-    problem = _Problem(name, X, y, params, lam, loss, bias, tol, alpha0)
-    limit = (default_memory_mb() if max_memory_mb is None else max_memory_mb) * 2**20
-    run = _Run(problem, limit, max_iter, deadline, seed)
-    trace = []
-    gap, objective = _rounds(problem, run, trace, None if alpha0 is None else np.zeros(0, np.intp))
+    budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
+    problem = _Problem(K, y, lam, loss, bias, budget.tol, warm)
+    run = _Run(problem, budget, Recorder(callback), seed)
+    gap, objective = _rounds(problem, run, None if warm is None else np.zeros(0, np.intp))
     if problem.rows.dtype == np.float32:
         problem.go_to_float64()
         gap, objective = problem.refresh(np.zeros(0, np.intp))
-        trace.append(run.entry((), gap, objective, lam))
-        if not _met(gap, objective, tol):
+        run.tell((), gap, objective)
+        if not _met(gap, objective, budget.tol):
             problem.forget()
             run.restart()
-            gap, objective = _rounds(problem, run, trace, np.zeros(0, np.intp))
+            gap, objective = _rounds(problem, run, np.zeros(0, np.intp))
     return KernelSolution(
         coef=problem.beta,
         objective=float(lam * objective),
         certificate=Certificate("gap", float(lam * gap)),
         n_iter=run.blocks,
-        status=Budget(max_iter=max_iter, deadline=deadline).status(_met(gap, objective, tol), run.blocks),
-        trace=trace,
+        status=budget.status(_met(gap, objective, budget.tol), run.blocks),
+        trace=run.record.trace,
         intercept=float(problem.bias_value),
     )
 
 
-def _rounds(problem, run, trace, active) -> tuple[float, float]:
+def _rounds(problem, run, active) -> tuple[float, float]:
     """Active sets, one after the other, until the gap is met; returns gap and objective. active: rows whose decision values
     are up to date, None to start with a sample of all."""
     tol = problem.tol
@@ -103,8 +97,8 @@ def _rounds(problem, run, trace, active) -> tuple[float, float]:
     before = None
     while True:
         gap, objective = problem.refresh(active)
-        trace.append(run.entry(active, gap, objective, problem.lam))
-        if not np.isfinite(gap) or _met(gap, objective, tol) or before == run.blocks or run.stalled or run.exhausted():
+        run.tell(active, gap, objective)
+        if not np.isfinite(gap) or _met(gap, objective, tol) or before == run.blocks or run.stalled or run.budget.spent(run.blocks):
             return gap, objective
         before = run.blocks
         inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
@@ -127,25 +121,25 @@ def _first_rows(y: np.ndarray, seed: int) -> np.ndarray:
 class _Problem:
     """Data, dual variables and decision values; everything divided by lam."""
 
-    def __init__(self, name, X, y, params, lam, loss, bias, tol, alpha0):
+    def __init__(self, K, y, lam, loss, bias, tol, warm):
         if not (np.isfinite(lam) and lam > 0):
             raise UsageError(f"lam is {lam!r}, but a kernel SVM takes a number in (0, inf)")
-        if loss not in ("hinge", "squared_hinge"):
-            raise UsageError(f"loss {loss!r} is unknown to the kernel SVM; choose one of hinge, squared_hinge")
+        if loss.name not in ("hinge", "squared_hinge"):
+            raise UsageError(f"loss {loss.name!r} is unknown to the kernel SVM; choose one of hinge, squared_hinge")
         if not 0 < tol < np.inf:
             raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
         self.y = np.asarray(y, dtype=np.float64)
-        if self.y.shape != (X.shape[0],):
-            raise DataError(f"labels of shape {self.y.shape} do not fit {X.shape[0]} rows")
+        if self.y.shape != (K.shape[0],):
+            raise DataError(f"labels of shape {self.y.shape} do not fit {K.shape[0]} rows")
         if len(self.y) == 0:
             raise DataError("a kernel SVM needs at least one row, but there is none")
         if not np.all(np.abs(self.y) == 1):
             raise DataError("a kernel SVM takes the labels -1 and +1; map the two classes to them")
-        self.squared, self.bias, self.tol, self.lam = loss == "squared_hinge", bias, tol, lam
+        self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
         self.C = 1.0 / lam
         self.shift = 0.5 * lam if self.squared else 0.0
-        self.given = name, X, params
-        self.rows = self._prepared(np.float64 if tol < 1e-5 or self._too_coarse() else np.float32)
+        self.K = K
+        self.rows = K.prepared(np.float64 if tol < 1e-5 or self._too_coarse() else np.float32)
         top = np.inf if self.squared else self.C
         self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
         self.beta = np.zeros(len(self.y))
@@ -155,19 +149,14 @@ class _Problem:
         self.bias_value = 0.0
         # The objective at the last refresh, to measure gaps against; unknown before.
         self.scale = None
-        if alpha0 is not None:
-            self._warm_start(np.asarray(alpha0, dtype=np.float64))
-
-    def _prepared(self, dtype):
-        name, X, params = self.given
-        return X.astype(dtype) if isinstance(X, kernels.Prepared) else kernels.prepare(name, X, params, dtype)
+        if warm is not None:
+            self._warm_start(np.asarray(warm, dtype=np.float64))
 
     def _too_coarse(self) -> bool:
         """Whether rounding to float32 could outweigh the shift that makes the squared hinge's dual bounded."""
         if not self.squared:
             return False
-        name, X, params = self.given
-        noise = 8 * np.finfo(np.float32).eps * np.sqrt(X.shape[0]) * kernels.diagonal(name, X, params).max()
+        noise = 8 * np.finfo(np.float32).eps * np.sqrt(len(self.y)) * self.K.diagonal.max()
         return not noise < self.shift
 
     def go_to_float64(self):
@@ -176,7 +165,7 @@ class _Problem:
         Those are the support vectors, and the rows beyond the margin by no more than a few times what float32 is seen to
         have been wrong by.
         """
-        self.rows = self._prepared(np.float64)
+        self.rows = self.K.prepared(np.float64)
         before = self.f.copy()
         margin = self.y * (self.f + self.bias_value) - 1.0
         near = (self.beta != 0) | (margin < 0.1)
@@ -195,7 +184,7 @@ class _Problem:
 
     def _warm_start(self, beta0):
         if beta0.shape != self.y.shape or not np.isfinite(beta0).all():
-            raise DataError(f"alpha0 must hold {len(self.y)} finite numbers, one per row")
+            raise DataError(f"warm must hold {len(self.y)} finite numbers, one per row")
         self.beta = np.clip(beta0, self.lo, self.hi)
         if self.bias:
             # The heavier class is scaled down until both weigh the same.
@@ -287,11 +276,10 @@ def best_bias(y, f, squared: bool) -> float:
 class _Run:
     """Blocks of variables over one active set after another, and what they cost."""
 
-    def __init__(self, problem: _Problem, limit: float, max_iter: int, deadline: float | None, seed: int):
-        self.problem, self.max_iter, self.deadline = problem, max_iter, deadline
-        self.limit, self.seed, self.rng = limit, seed, np.random.default_rng(seed)
+    def __init__(self, problem: _Problem, budget: Budget, record: Recorder, seed: int):
+        self.problem, self.budget, self.record = problem, budget, record
+        self.seed, self.rng = seed, np.random.default_rng(seed)
         self.blocks = self.steps = self.columns = 0
-        self.started = time.monotonic()
         self.restart()
 
     def restart(self):
@@ -300,24 +288,24 @@ class _Run:
         # set after another.
         n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
         self.cache = self.memory = None
-        self.memory = np.empty(int(min(max(self.limit // dtype.itemsize, _LEAST_COLUMNS * n_rows), n_rows**2)), dtype)
+        wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, _LEAST_COLUMNS * n_rows)
+        self.memory = np.empty(int(min(wanted, n_rows**2)), dtype)
         # True when a block that violates optimality could not be moved: rounding has the last word.
         self.stalled = False
 
-    def exhausted(self) -> bool:
-        return self.blocks >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)
-
-    def entry(self, active, gap, objective, lam) -> dict:
-        return {
-            "active": len(active),
-            "support": int(np.count_nonzero(self.problem.beta)),
-            "objective": lam * objective,
-            "gap": lam * gap,
-            "blocks": self.blocks,
-            "steps": self.steps,
-            "columns": self.columns,
-            "seconds": time.monotonic() - self.started,
-        }
+    def tell(self, active, gap, objective):
+        """Record where things are, in the scale of the objective that is not divided by lam."""
+        lam, beta = self.problem.lam, self.problem.beta
+        self.record(
+            beta.copy,
+            iteration=self.blocks,
+            objective=float(lam * objective),
+            gap=float(lam * gap),
+            active=len(active),
+            support=int(np.count_nonzero(beta)),
+            steps=self.steps,
+            columns=self.columns,
+        )
 
     def solve(self, active: np.ndarray, inside_tol: float) -> np.ndarray:
         """Blocks over the active rows until their shares of the gap are below inside_tol of the objective.
@@ -333,7 +321,7 @@ class _Run:
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles
         size = min(_BLOCK, cache.capacity, len(active))
-        while not self.exhausted():
+        while not self.budget.spent(self.blocks):
             up, down, b = p.violations(active, beta, f)
             p.beta[active] = beta
             gap = float(p.shares(active, f, b).sum())

@@ -24,3 +24,11 @@ def best_dual(loss, direction, y, lam, gradient) -> tuple[float, float]:
         quadratic = (1.0 if loss.name == "squared" else 0.5) * (direction @ direction)
         s = min(bound, max(0.0, -(direction @ y) / quadratic)) if quadratic > 0 else 1.0
     return -float(loss.conjugate(loss.clip_dual(s * direction, y), y).sum()), s
+
+
+def l1_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
+    """(objective, duality gap) of lam ||w||_1 + sum L(z.w, y) at any w = coef (D,), in one pass over the features Z (N, D)."""
+    coef = np.asarray(coef, np.float64)
+    f, value, gradient = Z.loss_pass(coef, loss, y)
+    objective = float(value + lam * np.abs(coef).sum())
+    return objective, max(0.0, objective - best_dual(loss, loss.derivative(f, y), y, lam, gradient)[0])

@@ -15,7 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import env
-from rfx.errors import OutOfTime, RfxError
+from rfx.errors import OutOfTime, RfxError, UsageError
+from rfx.solvers.base import Budget, Certificate
 
 NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
 
@@ -75,10 +76,25 @@ def from_blocks(blocks, y) -> NodeFile:
     return file
 
 
-def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]:
-    """Run one job in a child: its result, arrays by name, and what it printed.
+def check(solver: str, y, warm):
+    """Refuse labels of one class and a starting point, which neither program takes."""
+    if len(np.unique(y)) < 2:
+        raise UsageError(f"solver {solver} needs rows of both classes; leave --solver away for rfx's own")
+    if warm is not None:
+        raise UsageError(f"solver {solver} takes no starting point; choose rfx's own")
 
-    Raises OutOfTime after `timeout` seconds and RfxError when the child dies. An interrupt kills the child.
+
+def ending(record, coef, objective: float, gap: float, n_iter: int, printed: str) -> dict:
+    """The fields of a Solution besides coef, told to the recorder: converged unless the program says that it gave up."""
+    record(lambda: coef, iteration=n_iter, objective=objective, gap=gap)
+    status = "max_iter" if "reaching max number" in printed else "converged"
+    return {"objective": objective, "certificate": Certificate("gap", gap), "n_iter": n_iter, "status": status, "trace": record.trace}
+
+
+def run(problem: NodeFile, job: dict, budget: Budget) -> tuple[dict, str]:
+    """Run one job in a child: its result, arrays by name, and what it printed. The problem is closed.
+
+    Raises OutOfTime at the budget's deadline and RfxError when the child dies. An interrupt kills the child.
     """
     result = os.memfd_create("rfx-result")
     job = job | {"parent": os.getpid()}
@@ -98,7 +114,7 @@ def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]
             env=environment,
         )
         try:
-            printed, _ = child.communicate(timeout=timeout)
+            printed, _ = child.communicate(timeout=budget.remaining())
         except subprocess.TimeoutExpired:
             raise OutOfTime(f"{job['program']} did not end within the time that --timeout gives") from None
         finally:
@@ -115,3 +131,4 @@ def run(problem: NodeFile, job: dict, timeout: float | None) -> tuple[dict, str]
                 return {name: arrays[name] for name in arrays.files}, printed
     finally:
         os.close(result)
+        problem.close()

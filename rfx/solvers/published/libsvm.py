@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import RfxError, UsageError
-from rfx.solvers.base import Certificate
+from rfx.operators.kernel import KernelMatrix
+from rfx.solvers.base import Budget, Recorder
 from rfx.solvers.kernel.svm import KernelSolution
 from rfx.solvers.published import backend
 
@@ -17,45 +18,40 @@ PRECOMPUTED = 4
 CACHE_MB = 1000.0
 
 
-def solve_libsvm(name, X, y, params, lam, loss, *, tol=1e-3, seed=0, timeout=None) -> KernelSolution:
+def solve_libsvm(K: KernelMatrix, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0) -> KernelSolution:
     """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with a free bias b by LIBSVM, C = 1/lam.
 
-    X: (n, d) inputs; y: (n,) in {-1, +1}; name, params: the kernel; loss: Hinge, or SquaredHinge, for which the box is
-    opened and 1/(2C) added to the diagonal of a precomputed kernel (Yen et al. 2014, footnote 2). tol: LIBSVM's `-e`. coef is (n,), so
-    that f(x) = sum coef_i k(x_i, x). Raises UsageError for another loss, RfxError when the matrix does not fit in
-    memory, OutOfTime after `timeout` seconds.
+    K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}; loss: Hinge, or SquaredHinge, for which the box is opened and 1/(2C)
+    added to the diagonal of a precomputed kernel, (Yen et al. 2014, footnote 2). budget: tol is LIBSVM's `-e` (1e-3). warm: refused, LIBSVM
+    starts at zero. callback: told of the end. coef is (n,), so that f(x) = sum coef_i k(x_i, x). Raises UsageError for another loss,
+    labels of one class or a warm start, RfxError when the matrix does not fit in memory, OutOfTime at the deadline.
     """
-    C, n = 1.0 / lam, X.shape[0]
+    C, n, native = 1.0 / lam, K.shape[0], loss.name == "hinge" and K.name in NATIVE
     if loss.name not in ("hinge", "squared_hinge"):
         raise UsageError(f"solver libsvm has no {loss.name} loss; choose hinge or squared_hinge")
-    if len(np.unique(y)) < 2:
-        raise UsageError("solver libsvm needs rows of both classes; leave --solver away for rfx's own")
-    native = loss.name == "hinge" and name in NATIVE
+    backend.check("libsvm", y, warm)
     job = {
         "program": "LIBSVM",
         "n": n,
-        "kernel_type": NATIVE[name] if native else PRECOMPUTED,
-        "gamma": float(params.get("gamma", 0.0)),
+        "kernel_type": NATIVE[K.name] if native else PRECOMPUTED,
+        "gamma": float(K.params.get("gamma", 0.0)),
         "C": C if loss.name == "hinge" else UNBOUNDED,
-        "eps": tol,
+        "eps": 1e-3 if budget.tol is None else budget.tol,
         "cache_mb": CACHE_MB,
         "seed": seed,
     }
-    problem = _native(X, y) if native else _precomputed(name, X, y, params, 0.0 if loss.name == "hinge" else 0.5 / C)
-    try:
-        result, printed = backend.run(problem, job, timeout)
-    finally:
-        problem.close()
+    record = Recorder(callback)
+    problem = _native(K.X, y) if native else _precomputed(K, y, 0.0 if loss.name == "hinge" else 0.5 / C)
+    result, printed = backend.run(problem, job, budget)
     sign = 1.0 if result["labels"][0] > 0 else -1.0
     coef = np.zeros(n)
     coef[result["indices"] - 1] = sign * result["coef"]
     intercept = -sign * float(result["rho"])
     support = np.flatnonzero(coef)
-    decision = kernels.decision(name, params, X[support], coef[support], X)
-    objective, gap = _certificate(decision, coef, intercept, y, lam, loss)
+    decision = kernels.decision(K.name, K.params, K.X[support], coef[support], K.X)
     iterations = sum(int(word) for word in re.findall(r"#iter = (\d+)", printed))
-    status = "max_iter" if "reaching max number" in printed else "converged"
-    return KernelSolution(coef, objective, Certificate("gap", gap), iterations, status, intercept=intercept)
+    ending = backend.ending(record, coef, *_certificate(decision, coef, intercept, y, lam, loss), iterations, printed)
+    return KernelSolution(coef, **ending, intercept=intercept)
 
 
 def _native(X, y):
@@ -66,8 +62,8 @@ def _native(X, y):
     return problem
 
 
-def _precomputed(name, X, y, params, ridge):
-    n = X.shape[0]
+def _precomputed(K, y, ridge):
+    n, all_rows = K.shape[0], K.prepared()
     size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
     if size > 0.8 * free:
         raise RfxError(
@@ -78,7 +74,7 @@ def _precomputed(name, X, y, params, ridge):
     step = max(1, 2**22 // n)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        block = kernels.block(name, X[rows], X, params, dtype=np.float64)
+        block = kernels.block(K.name, all_rows.take(rows), all_rows, K.params)
         block[np.arange(rows.stop - start), np.arange(rows.start, rows.stop)] += ridge
         serial = np.arange(rows.start, rows.stop)[:, None] + 1.0
         problem.set_dense(rows, np.hstack([serial, block]), first_index=0)

@@ -1,0 +1,60 @@
+"""The matrix of an exact kernel's values among N rows, as an operator: no entry is kept unless it is asked for."""
+
+import numpy as np
+
+from rfx import kernels
+from rfx.parallel import matmul
+
+# Rows and columns of one tile of values that are made, used and forgotten.
+_TILE = 2048
+
+
+class KernelMatrix:
+    """K with K[i, j] = k(x_i, x_j), symmetric and positive semidefinite.
+
+    name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64.
+    """
+
+    def __init__(self, name: str, X, params: dict):
+        self.name, self.X, self.params = name, X, params
+        self.shape = (X.shape[0], X.shape[0])
+        self.diagonal = kernels.diagonal(name, X, params)
+        self._prepared = None
+
+    def prepared(self, dtype=np.float64) -> kernels.Prepared:
+        """The rows, ready for blocks of values in float32 or float64; kept for the next call."""
+        if self._prepared is None or (dtype == np.float64 and self._prepared.dtype != dtype):
+            self._prepared = kernels.prepare(self.name, self.X, self.params, dtype)
+        return self._prepared.astype(dtype)
+
+    def matvec(self, V, dtype=np.float64) -> np.ndarray:
+        """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the diagonal serves its mirror image too."""
+        rows, n_rows = self.prepared(dtype), len(V)
+        product = np.zeros(V.shape)
+        V = np.ascontiguousarray(V, dtype=dtype)
+        buffer = np.empty(min(_TILE, n_rows) ** 2, dtype)
+        for i in range(0, n_rows, _TILE):
+            left = rows.take(slice(i, i + _TILE))
+            for j in range(i, n_rows, _TILE):
+                right = left if i == j else rows.take(slice(j, j + _TILE))
+                K = buffer[: left.n_rows * right.n_rows].reshape(left.n_rows, right.n_rows)
+                kernels.block(self.name, left, right, self.params, out=K)
+                product[i : i + _TILE] += matmul(K, V[j : j + _TILE])
+                if i != j:
+                    product[j : j + _TILE] += matmul(K.T, V[i : i + _TILE])
+        return product
+
+    def upper(self, dtype) -> np.ndarray:
+        """(N, N) array that holds the values on and above the diagonal; what is below is arbitrary."""
+        n_rows, rows = self.shape[0], self.prepared(dtype)
+        K = np.empty(self.shape, dtype)
+        step = max(64, min(_TILE, (1 << 22) // max(1, n_rows)))
+        for start in range(0, n_rows, step):
+            left, right = rows.take(slice(start, start + step)), rows.take(slice(start, None))
+            kernels.block(self.name, left, right, self.params, out=K[start : start + step, start:])
+        return K
+
+    def to_array(self, dtype) -> np.ndarray:
+        """All values (N, N)."""
+        rows = self.prepared(dtype)
+        return kernels.block(self.name, rows, rows, self.params)

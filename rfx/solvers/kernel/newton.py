@@ -1,0 +1,138 @@
+"""Exact kernel machines with a smooth loss, logistic above all: Newton's method over the rows, f = sum_i a_i k(x_i, .).
+
+min lam/2 ||f||_H^2 + sum_n L(f(x_n), y_n), un-normalised and without bias: equation 1 of Yen et al. (2014), where L is any loss,
+has none. With f = K a and v = lam a + L'(f), the dual point u = L'(f) has the gap v'K v / (2 lam); u = -lam a, made feasible,
+has another, and the smaller counts. Newton's direction q solves lam q + D K q = -v with the curvatures D = S^2 of the loss:
+q = -v / lam + S t makes that (lam + S K S) t = S K v / lam, symmetric and positive definite.
+"""
+
+import numpy as np
+
+from rfx.errors import DataError, UsageError
+from rfx.operators.base import default_memory_mb
+from rfx.operators.cg import check_problem, conjugate_gradients
+from rfx.operators.kernel import KernelMatrix
+from rfx.operators.pivoted import PivotedFactor
+from rfx.parallel import matmul
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, for_output, stack
+from rfx.solvers.kernel.cache import add_columns
+from rfx.solvers.kernel.ridge import pivots
+from rfx.solvers.line_search import line_minimum, row_dual_gap
+
+# Rows with a smaller share of the largest root of curvature than this count as flat.
+FLAT = 1e-8
+# Rank of the preconditioner: it is made anew for every direction, which takes a handful of products.
+_RANK = 512
+# Conjugate gradient steps for one direction.
+_STEPS = 200
+# Newton steps without a smaller gap after which rounding has the last word.
+_PATIENCE = 3
+
+
+def solve_kernel_newton(K: KernelMatrix, Y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0) -> Solution:
+    """The coefficients a (N,) or (N, k), by Newton's method with preconditioned conjugate gradients.
+
+    K: (N, N), held in float32 where it takes at most half of the budget's memory, else made anew at every product. Y: (N,) or
+    (N, k) labels in {-1, +1}, one output after the other. loss: one of rfx.losses with a second derivative. budget: tol is the
+    relative gap (1e-4), max_iter are Newton steps an output (100). warm: coefficients of Y's shape to start from. seed: of the
+    preconditioner.
+
+    Kernel values are float32 until that is solved; then decision values are made anew in float64, in which the solver goes on
+    where the gap, which is always that of the kernel in float64 in the end, asks for it. Raises UsageError for a loss without
+    second derivative and a lam that is not positive, DataError for no rows or labels other than -1 and +1.
+    """
+    check_smooth(loss)
+    Y = np.asarray(Y, dtype=np.float64)
+    check_problem(K, Y, lam)
+    if len(Y) == 0:
+        raise DataError("a kernel machine needs at least one row, but there is none")
+    if loss.name != "squared" and not np.all(np.abs(Y) == 1):
+        raise DataError(f"the labels of the {loss.name} loss must be -1 and +1; map the two classes to them")
+    budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
+    values = _Values(K, lam, budget, seed)
+    outputs = Y.reshape(len(Y), -1)
+    starts = np.zeros(outputs.shape) if warm is None else np.asarray(warm, dtype=np.float64).reshape(outputs.shape)
+    solutions = []
+    for k, (y, start) in enumerate(zip(outputs.T, starts.T)):
+        record = Recorder(for_output(callback, k) if Y.ndim == 2 else callback)
+        rough = newton(values.quick, values.direction, y, lam, loss, budget, start, record)
+        solutions.append(newton(values.exact, values.direction, y, lam, loss, budget, rough.coef, record, rough.n_iter))
+    return stack(solutions) if Y.ndim == 2 else solutions[0]
+
+
+def check_smooth(loss):
+    """Refuse a loss without second derivative."""
+    if not hasattr(loss, "second_derivative"):
+        raise UsageError(f"loss {loss.name!r} is not smooth; Newton's method needs squared, squared_hinge or logistic")
+
+
+def newton(times, direction, y, lam, loss, budget, start, record, n_iter=0) -> Solution:
+    """Newton's method for one output from the coefficients `start` (N,).
+
+    times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy ||v||. n_iter: steps made
+    before, which count.
+    """
+    a = np.array(start, dtype=np.float64)
+    f = times(a) if a.any() else np.zeros(len(y))
+    best, waited = np.inf, 0
+    while True:
+        v = lam * a + loss.derivative(f, y)
+        Kv = times(v)
+        objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
+        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(times, a, f, y, lam, loss))
+        record(lambda now=a: now, iteration=n_iter, objective=objective, gap=gap)
+        converged = gap <= budget.tol * objective
+        best, waited = min(best, gap), 0 if gap < best else waited + 1
+        if converged or waited == _PATIENCE or budget.spent(n_iter):
+            return Solution(a, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
+        q = direction(v, Kv, loss.second_derivative(f, y), float(min(0.1, np.sqrt(gap / objective))))
+        Kq = times(q)
+        t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
+        a, f = a + t * q, f + t * Kq
+        n_iter += 1
+
+
+class _Values:
+    """Products with K, quick and exact, and Newton's direction by them."""
+
+    def __init__(self, K, lam, budget, seed):
+        self.K, self.lam, self.budget = K, lam, budget
+        self.F = pivots(K, budget.memory_mb / 2, seed, _RANK)
+        held = 4 * K.shape[0] ** 2 / 2**20 <= budget.memory_mb / 2
+        self.array = K.to_array(np.float32) if held else None
+
+    def quick(self, v):
+        """K v by float32 values."""
+        if self.array is None:
+            return self.K.matvec(v, np.float32)
+        return matmul(self.array, v.astype(np.float32)).astype(np.float64)
+
+    def exact(self, v):
+        """K v by float64 values made anew; only the columns of non-zeros, where these are few."""
+        used = np.flatnonzero(v)
+        if 4 * len(used) > len(v):
+            return self.K.matvec(v)
+        sums = np.zeros(len(v))
+        add_columns(sums, self.K.prepared(np.float64), np.arange(len(v)), used, v[used])
+        return sums
+
+    def direction(self, v, Kv, curvature, accuracy):
+        roots = np.sqrt(curvature)
+        q = -v / self.lam
+        chosen = roots > FLAT * max(roots.max(), FLAT)
+        s = np.where(chosen, roots, 0.0)
+        # From q = 0 on the chosen rows, where the residual is v itself; from t = 0 it would be larger by about K / lam.
+        start = np.divide(v, self.lam * roots, out=np.zeros_like(v), where=chosen)
+        residual = -self.lam * start
+        if not chosen.all():
+            residual -= s * self.quick(np.where(chosen, 0.0, -v)) / self.lam
+        bound = (accuracy * np.linalg.norm(v)) ** 2
+        t, _, _ = conjugate_gradients(
+            lambda p: self.lam * p + s * self.quick(s * p),
+            residual,
+            PivotedFactor(self.F, self.lam, s),
+            lambda t, r: float(np.sum((s * r) ** 2)) <= bound,
+            _STEPS,
+            self.budget.deadline,
+        )
+        return np.where(chosen, s * t, q)

@@ -33,3 +33,20 @@ class LockedError(RfxError):
 
 class RfxWarning(UserWarning):
     """Something that was left out or done otherwise; the command line says it in one sentence on standard error."""
+
+
+def or_near(name: str, known, otherwise: str = "there are") -> str:
+    """The end of a sentence about a name that is not among the known: those that are like it, else all."""
+    import difflib
+
+    near = difflib.get_close_matches(str(name)[:100], known, n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else f" ({otherwise}: {', '.join(known)})"
+
+
+def quoted(value) -> str:
+    """A value as a sentence quotes it, shortened where it is long."""
+    try:
+        text = repr(value[:200] if isinstance(value, str) else value)
+    except (ValueError, RecursionError):
+        return "a value too large to show"
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rfx.errors import UsageError
+from rfx.errors import UsageError, quoted
 
 
 class Path:
@@ -94,7 +94,7 @@ class Option:
 
         Raises UsageError naming the option, the value and what is allowed.
         """
-        refusal = UsageError(f"{self.flag} is {value!r}; it must be {self.expects()}")
+        refusal = UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}")
         if self.kind is bool:
             if str(value).lower() in ("true", "false"):
                 return str(value).lower() == "true"

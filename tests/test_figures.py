@@ -10,7 +10,7 @@ import zlib
 import pytest
 from click.testing import CliRunner
 
-from rfx import methods, papers
+from rfx import env, methods, papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.experiments import figures, plan, results, tables
@@ -321,14 +321,14 @@ def test_plan_of_figure5_has_the_authors_parameters_or_one_for_all_methods():
 
 
 def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch):
-    monkeypatch.setattr(plan.env, "threads", lambda: 6)
+    monkeypatch.setattr(env, "threads", lambda: 6)
     runs = runs_of("wu2016-fig6")
     for dataset in ("cadata", "ijcnn1"):
         for method in ("sparse-rb", "sparse-rf"):
             own = [(run["seed"], run["threads"]) for run in runs if (run["dataset"], run["method"]) == (dataset, method)]
             assert own == [(seed, threads) for seed in (0, 1, 2) for threads in (1, 2, 4)], "one thread right before several"
     assert all(run["fixed_threads"] and run["options"]["solver"] == "prcd" for run in runs)
-    monkeypatch.setattr(plan.env, "threads", lambda: 1)
+    monkeypatch.setattr(env, "threads", lambda: 1)
     assert {run["threads"] for run in runs_of("wu2016-fig6")} == {1}
 
 

@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from fuzz.plan import fuzz
 
-from rfx import papers
+from rfx import env, papers
 from rfx.errors import UsageError
 from rfx.experiments import keys, plan
 
@@ -96,7 +97,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         ("", "there is no .*run"),
         ("x = [", "is not a TOML file"),
         ("colour = 1\n" + RUN, "the plan has the unknown key 'colour'"),
-        (RUN + "mehtod = 'x'", r"\[\[run\]\] 1 has the unknown key 'mehtod' .known: dataset"),
+        (RUN + "mehtod = 'x'", r"\[\[run\]\] 1 has the unknown key 'mehtod'; did you mean method"),
         (RUN.replace('"rf"', '"rff"'), "method 'rff' is unknown; choose one of .*rf"),
         ('[[run]]\ndataset = "cpu"', r"\[\[run\]\] 1 has no method"),
         (RUN + "seed = 'x'", "seed = 'x': must be a whole number"),
@@ -107,7 +108,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "options.lam = -1", "options.lam: --lam is -1; it must be"),
         (RUN + "options.lamda = 1", "method rf has no option --lamda"),
         (RUN + "options = 1", "options must be a table"),
-        (RUN + "[[set]]\nwhen = {coluor = 1}\nseed = 1", "set.*1 when has the unknown key 'coluor'"),
+        (RUN + "[[set]]\nwhen = {coluor = 1}\nseed = 1", "set.*1 when has the unknown key 'coluor' .known: dataset, method, seed"),
         (RUN + "[[set]]\noptions.lam = [1, 2]", "lam is a list; only"),
         (RUN + "[[skip]]\nseed = 1", "skip.*1 has the unknown key 'seed'"),
         (RUN + "[[skip]]", "has no when"),
@@ -115,7 +116,35 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "[quick]\nonly = 1", "quick.* has the unknown key 'only'"),
         ("run = 3", r"run must be an array of tables"),
         ("title = 3\n" + RUN, "title must be text"),
+        (RUN + "options.seed = 1", "options.seed: the seed is a field of the run; write seed = 1"),
+        (RUN + "seed = 1\nrepetitions = 3", r"\[\[run\]\] 1 has both seed and repetitions"),
+        (RUN + "repetitions = 0", "repetitions = 0: must be 1 or more"),
+        (RUN + "repetitions = [1, 2]", r"repetitions = \[1, 2\]: must be a whole number"),
+        (RUN + "seed = -1", "seed = -1: must be 0 or more"),
+        (RUN + "options.n_grids = 3", "options.n_grids: method rf has no option --n-grids"),
+        (RUN + "options.lam = 1\noptions.lam_path = '9:1:3'", "--lam is 1, which --lam-path leaves without effect"),
+        (RUN.replace("cpu", "cup"), "'cup' is no file, and there is no data set called 'cup'; did you mean cpu"),
+        (RUN + "test = 'none.libsvm'", "'none.libsvm' is no file"),
+        (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061' .it has: yen2014, 80/20"),
+        # a stranger's
+        (RUN + "seed = " + "9" * 5000, "holds a value that can't be read: Exceeds the limit"),
+        (RUN + "seed = 0x" + "f" * 5000, "seed = a value too large to show: must be 0 or more and less than 2.63"),
+        (RUN + "options.lam = " + "[" * 20_000, "is nested too deeply for a plan"),
+        (RUN + "options.lam = " + "{a=" * 20_000, "is nested too deeply for a plan"),
+        (RUN + "a." * 20_000 + "b = 1", "a key has more than 200 parts"),
+        (
+            RUN + "".join(f"options.{name} = [{'1,' * 1000}]\n" for name in ("lam", "tol", "gamma", "n_features")),
+            r"\[\[run\]\] 1 lays out 1,000,000,000,000 runs, which makes more than the 100,000 of the largest plan",
+        ),
+        (RUN + "repetitions = 60000\n" + RUN + "repetitions = 60000", r"\[\[run\]\] 2 lays out 60,000 runs"),
+        (
+            RUN + "repetitions = 10000\n" + "[[set]]\nwhen = {seed = 5}\noptions.lam = 1\n" * 1000,
+            r"2,000 conditions on 10,000 runs are too many",
+        ),
+        (RUN + "label = '" + "x" * 5000 + "'", "label = 'xxx.*…: must be at most 4,096 characters"),
+        (RUN + "#" + "x" * 300_000, "is larger than 262,144 bytes, so it is no plan"),
     ],
+    ids=lambda value: value[:60],
 )
 def test_refusals_name_the_file_and_the_key(write, text, message):
     path = write(text)
@@ -126,17 +155,59 @@ def test_refusals_name_the_file_and_the_key(write, text, message):
 
 def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypatch):
     path = write(RUN.replace('"rf"', '"rf"\nthreads = [1, 2, 4]\nfixed_threads = [true, false]'))
-    monkeypatch.setattr(plan.env, "threads", lambda: 2)
+    monkeypatch.setattr(env, "threads", lambda: 2)
     runs = plan.load(path).runs
     assert [run["threads"] for run in runs if run["fixed_threads"]] == [1, 2]
     assert len([run for run in runs if not run["fixed_threads"]]) == 1, "threads alone don't make another run"
     assert {plan.describe(run) for run in runs} == {"cpu rf threads=1", "cpu rf threads=2", "cpu rf"}
-    monkeypatch.setattr(plan.env, "threads", lambda: 16)
+    monkeypatch.setattr(env, "threads", lambda: 16)
     assert len({keys.key(run) for run in plan.load(path).runs}) == 4
 
 
+def test_repetitions_are_seeds(write):
+    seeds = lambda text: [run["seed"] for run in plan.load(write(text)).runs]
+    assert seeds(RUN + "repetitions = 3") == [0, 1, 2]
+    assert seeds("[defaults]\nrepetitions = 2\n" + RUN) == [0, 1]
+    assert seeds("[defaults]\nrepetitions = 2\n" + RUN + "seed = 7") == [7], "a run says otherwise"
+    assert seeds("[defaults]\nseed = 7\n" + RUN + "repetitions = 2") == [0, 1]
+
+
+def test_files_are_looked_for_beside_the_plan_then_in_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "p.toml").write_text('[[run]]\ndataset = ["a.libsvm", "b.libsvm"]\nmethod = "rf"\n')
+    for name in ("plans/a.libsvm", "a.libsvm", "b.libsvm"):
+        (tmp_path / name).write_text(f"1 1:{len(name)}\n-1 1:2\n")
+    monkeypatch.chdir(tmp_path)
+    runs = plan.load("plans/p.toml").runs
+    assert [run["dataset"] for run in runs] == ["plans/a.libsvm", "b.libsvm"]
+    monkeypatch.chdir(tmp_path / "plans")
+    with pytest.raises(UsageError, match="'b.libsvm' is no file"):
+        plan.load("p.toml")
+    (tmp_path / "plans" / "b.libsvm").write_text("1 1:8\n-1 1:2\n")
+    again = plan.load("p.toml").runs
+    assert [run["dataset"] for run in again] == ["a.libsvm", "b.libsvm"]
+    assert keys.key(again[0]) != keys.key(again[1])
+    monkeypatch.chdir(tmp_path)
+    assert [keys.key(run) for run in plan.load("plans/p.toml").runs] == [
+        keys.key(run | {"dataset": f"plans/{run['dataset']}"}) for run in again
+    ]
+
+
+def test_the_example_has_every_part_of_the_format(write):
+    loaded = plan.load(write(plan.example()))
+    assert len(loaded.runs) == 2 * 3 * 2 + 3 and len(plan.load(write(plan.example()), quick=True).runs) == 5
+    text = plan.example()
+    for part in ("title", "description", "table", "[defaults]", "[[run]]", "[[set]]", "[[skip]]", "[quick]", "when", "repetitions"):
+        assert part in text
+    assert all(f"{name} = " in text for name in plan.FIELDS if name not in ("zero_based", "fixed_threads"))
+
+
+def test_mutated_plans_are_read_or_refused():
+    assert 10 < fuzz(100, seed=0) < 70
+
+
 def test_no_such_plan_and_no_small_form(write, tmp_path):
-    with pytest.raises(UsageError, match="neither a plan .*yen2014-table1.* nor a TOML file"):
+    with pytest.raises(UsageError, match="neither a plan nor a TOML file .the plans are: .*yen2014-table1"):
         plan.load(tmp_path / "none.toml", known=papers.plans())
     with pytest.raises(UsageError, match="it has no small form"):
         plan.load(write(RUN), quick=True)

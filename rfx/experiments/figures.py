@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rfx import files
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, UsageError, or_near
 from rfx.experiments import catalogue
 
 FORMATS = ("png", "svg")
@@ -54,7 +54,7 @@ def draw(
     """
     known = catalogue.figures() if known is None else known
     if name not in known:
-        raise UsageError(f"there is no figure {name} (there are: {', '.join(known)})")
+        raise UsageError(f"there is no figure {name}{or_near(name, known)}")
     import matplotlib
 
     stem = _stem(name, output)

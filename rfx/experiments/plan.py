@@ -18,26 +18,27 @@
 
 A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
 the training rows too), fixed_threads (threads are what the run is about: they tell it from other runs, and runs with more
-threads than there are cores are left out), and the dict options, which holds what the method is given.
+threads than there are cores are left out), and the dict options, which holds what the method is given. `repetitions = 5`
+stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file, then in the current folder. `example()` is a
+plan with all of this that runs.
 """
 
-import itertools
 import tomllib
 from dataclasses import dataclass, field
+from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from rfx import env, methods
-from rfx.errors import UsageError
-from rfx.experiments import catalogue, keys
+from rfx.errors import UsageError, or_near
+from rfx.experiments import catalogue
 
 FIELDS = (
     "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads",
 )  # fmt: skip
-_TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
-_QUICK = ("keep", "set", "skip")
 _SHORT = (("n_features", "D"), ("n_grids", "R"), ("block_size", "R"), ("gamma", "gamma"), ("lam", "lam"))
-_TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool}
+# A plan is written by hand: what is larger is no plan, and reading it could take long.
+_MOST_BYTES = 256 * 1024
+_MOST_PARTS = 200  # of a dotted key, on which the parser's work grows as the square
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Plan:
         for name, values in wanted.items():
             there = sorted({str(_get(run, name)) for run in self.runs if _get(run, name) is not None})
             if not there:
-                names = sorted({name for run in self.runs for name in _names(run)})
+                names = sorted({name for run in self.runs for name in names_of(run)})
                 raise UsageError(f"--only {name}=…: no run of plan {self.name} has it (they have {', '.join(names)})")
             if not any(matches(run, {name: values}) for run in self.runs):
                 raise UsageError(f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there are: {', '.join(there)})")
@@ -79,25 +80,53 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
     """The plan of that name, or in that TOML file; its small form with `quick`, or when the name ends in `-quick`.
 
     known: the plans that have names, and their files; default: the general ones. Raises UsageError, with the file and the key,
-    for anything that is not understood.
+    for anything that is not understood, an option that a method does not have, a data set or file that is not there.
     """
+    from rfx.experiments.plan_reader import Reader
+
     known = catalogue.plans() if known is None else known
-    name, path = str(name_or_path), Path(name_or_path)
+    name, path, folder = str(name_or_path), Path(name_or_path), None
     if name not in known and name.removesuffix("-quick") in known:
         name, quick = name.removesuffix("-quick"), True
     if name in known:
         path = known[name]
     elif not path.is_file():
-        raise UsageError(f"{name} is neither a plan ({', '.join(known)}) nor a TOML file")
+        raise UsageError(f"{name} is neither a plan nor a TOML file{or_near(name, known, 'the plans are')}")
     else:
-        name = path.name.removesuffix(".toml")
+        name, folder = path.name.removesuffix(".toml"), path.parent
+    return Reader(str(path), folder).plan(_content(path), name, quick)
+
+
+def example() -> str:
+    """A plan with comments that runs: the format by what it does."""
+    return (resources.files(__package__) / "example.toml").read_text(encoding="utf-8")
+
+
+def _content(path) -> dict:
+    """The parsed TOML of a file, perhaps a stranger's: refused before it can take long."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not a TOML file: {error}") from None
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
-    return _Reader(str(path)).plan(content, name, quick)
+    if len(raw) > _MOST_BYTES:
+        raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes, so it is no plan")
+    try:
+        text = raw.decode()
+        for line in text.splitlines():
+            ends = line.split("=")[:-1] + ([line] if line.lstrip().startswith("[") else [])
+            if any(end.count(".") > _MOST_PARTS for end in ends):
+                raise UsageError(f"{path}: a key has more than {_MOST_PARTS} parts")
+        return tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not a TOML file: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not a TOML file: {str(error)[:300]}") from None
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply for a plan") from None
+    except ValueError as error:
+        # of a whole number with thousands of digits, or a date that there is not
+        raise UsageError(f"{path} holds a value that can't be read: {str(error)[:100]}") from None
 
 
 def matches(run: dict, when: dict) -> bool:
@@ -119,7 +148,8 @@ def describe(run: dict) -> str:
     return " ".join(str(word) for word in words if word)
 
 
-def _names(run):
+def names_of(run: dict) -> list[str]:
+    """What conditions on the run may name: its fields and its options."""
     return [name for name in run if name != "options"] + list(run["options"])
 
 
@@ -136,137 +166,3 @@ def _same(value, wanted) -> bool:
     if isinstance(value, bool) and isinstance(wanted, str):
         return str(value).lower() == wanted.lower()
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
-
-
-class _Reader:
-    """Turns the parsed TOML of one file into a plan; every refusal names the file and the key."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def fail(self, message):
-        raise UsageError(f"{self.path}: {message}")
-
-    def plan(self, content, name, quick) -> Plan:
-        self.check_names(content, _TOP, "the plan")
-        for key in ("title", "description", "table"):
-            if not isinstance(content.get(key, ""), str):
-                self.fail(f"{key} must be text")
-        defaults = self.section(content.get("defaults", {}), "[defaults]")
-        tables = self.tables(content, "run")
-        if not tables:
-            self.fail("there is no [[run]]")
-        runs = []
-        for number, table in enumerate(tables, start=1):
-            runs += self.grid(defaults, self.section(table, f"[[run]] {number}"), f"[[run]] {number}")
-        runs = self.adjust(runs, content, "")
-        small = self.quick(runs, content) if "quick" in content else None
-        if quick:
-            if small is None:
-                self.fail("there is no [quick], so it has no small form")
-            runs = small
-        runs = [run for run in runs if not run.get("fixed_threads") or run.get("threads", 1) <= env.threads()]
-        unique = {keys.key(run): run for run in reversed(runs)}
-        runs = list(reversed(unique.values()))
-        self.check_runs(runs)
-        name += "-quick" if quick else ""
-        return Plan(name, content.get("title", name), content.get("description", ""), content.get("table", ""), runs)
-
-    def quick(self, runs, content):
-        table = content["quick"]
-        if not isinstance(table, dict):
-            self.fail("quick must be a table: [quick]")
-        self.check_names(table, _QUICK, "[quick]")
-        keep = self.condition(table.get("keep", {}), "[quick] keep", runs)
-        return self.adjust([run for run in runs if matches(run, keep)], table, "quick.")
-
-    def check_names(self, table, known, where):
-        for key in table:
-            if key not in known:
-                self.fail(f"{where} has the unknown key '{key}' (known: {', '.join(known)})")
-
-    def tables(self, content, key):
-        value = content.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            self.fail(f"{key} must be an array of tables: [[{key}]]")
-        return value
-
-    def section(self, table, where, extra=()) -> dict:
-        """Check names and types of the fields of one table; lists are allowed here and refused later where they can't be."""
-        if not isinstance(table, dict):
-            self.fail(f"{where} must be a table")
-        self.check_names(table, (*FIELDS, "options", *extra), where)
-        options = table.get("options", {})
-        if not isinstance(options, dict):
-            self.fail(f"{where} options must be a table, such as options.lam = 1")
-        fields = [(name, value, False) for name, value in table.items() if name not in ("options", *extra)]
-        for name, value, option in fields + [(name, value, True) for name, value in options.items()]:
-            if value == []:
-                self.fail(f"{where} {name} is an empty list")
-            for item in value if isinstance(value, list) else [value]:
-                self.check_value(name, item, where, option)
-        return table
-
-    def check_value(self, name, value, where, option):
-        kinds = (str, int, float, bool) if option else _TYPES.get(name, str)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in (kinds if option else [kinds])):
-            kind = {str: "text", int: "a whole number", bool: "true or false"}.get(kinds, "a number")
-            self.fail(f"{where} {name} = {value!r}: must be {'text, a number, true or false' if option else kind}")
-
-    def grid(self, defaults, table, where) -> list[dict]:
-        fields = {name: value for name, value in (defaults | table).items() if name != "options"}
-        options = defaults.get("options", {}) | table.get("options", {})
-        for name in ("dataset", "method"):
-            if name not in fields:
-                self.fail(f"{where} has no {name}")
-        axes = [(name, False, value) for name, value in fields.items()]
-        axes += [(name, True, value) for name, value in options.items()]
-        runs = []
-        for values in itertools.product(*(value if isinstance(value, list) else [value] for _, _, value in axes)):
-            run = {"seed": 0, "options": {}}
-            for (name, option, _), value in zip(axes, values):
-                (run["options"] if option else run)[name] = value
-            runs.append(run)
-        return runs
-
-    def adjust(self, runs, content, prefix):
-        """Apply the [[set]] tables in their order, then drop what a [[skip]] names."""
-        for number, table in enumerate(self.tables(content, "set"), start=1):
-            where = f"[[{prefix}set]] {number}"
-            self.section(table, where, extra=("when",))
-            when = self.condition(table.get("when", {}), where, runs)
-            options = table.get("options", {})
-            fields = {name: value for name, value in table.items() if name not in ("when", "options")}
-            for name, value in [*fields.items(), *options.items()]:
-                if isinstance(value, list):
-                    self.fail(f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid")
-            runs = [run | fields | {"options": run["options"] | options} if matches(run, when) else run for run in runs]
-        for number, table in enumerate(self.tables(content, "skip"), start=1):
-            where = f"[[{prefix}skip]] {number}"
-            self.check_names(table, ("when",), where)
-            if not table.get("when"):
-                self.fail(f"{where} has no when, so it would leave nothing")
-            when = self.condition(table["when"], where, runs)
-            runs = [run for run in runs if not matches(run, when)]
-        return runs
-
-    def condition(self, when, where, runs) -> dict:
-        if not isinstance(when, dict):
-            self.fail(f'{where}: when must be a table such as {{dataset = "cpu"}}')
-        known = sorted({name for run in runs for name in _names(run)})
-        self.check_names(when, known, f"{where} when")
-        return when
-
-    def check_runs(self, runs):
-        if not runs:
-            self.fail("every run is skipped, so nothing is left")
-        for run in runs:
-            try:
-                method = methods.get(run["method"])
-            except UsageError as error:
-                self.fail(error)
-            for name, value in run["options"].items():
-                try:
-                    method.converted({name: value})
-                except UsageError as error:
-                    self.fail(f"options.{name}: {error}")

@@ -7,7 +7,7 @@ there are, and rendering is in `tables_render`.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rfx.errors import UsageError
+from rfx.errors import UsageError, or_near
 from rfx.experiments import catalogue
 from rfx.experiments.printed import printed
 
@@ -259,5 +259,5 @@ def build(name: str, rows: list[dict], setting: str | None = None, known: dict[s
     """
     known = catalogue.tables() if known is None else known
     if name not in known:
-        raise UsageError(f"there is no table {name} (there are: {', '.join(known)})")
+        raise UsageError(f"there is no table {name}{or_near(name, known)}")
     return known[name](rows, setting)

@@ -104,6 +104,37 @@ def test_refusals(folder, words, error, message):
     assert [path.name for path in folder.iterdir()] == ["p.toml"]
 
 
+def test_the_example_can_be_run(folder):
+    (folder / "example.toml").write_text(call("run", "--example").stdout)
+    done = call("run", "example.toml", "--quick", "--only", "label=fixed", "--only", "n_features=50")
+    assert done.return_value == 0 and "example-quick: 1 ok, in results.csv" in done.stderr
+    assert results.read("results.csv")[0]["score"] > 0.85
+
+
+def test_a_log_has_a_time_in_each_line_and_standard_error_nothing(folder, stub):
+    done = call("run", "p.toml", "--log", "run.log")
+    assert (done.return_value, done.stdout, done.stderr) == (3, "", "")
+    assert call("run", "p.toml", "--log", "run.log").return_value == 3
+    lines = (folder / "run.log").read_text().splitlines()
+    assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} (p: |\[\d/2\] )", line) for line in lines)
+    assert len(lines) == 4 + 2 and lines[3].endswith("p: 2 ok, 1 of them did not converge, in results.csv")
+    with results.exclusive("results.csv"):
+        assert "in use by another rfx run" in str(call("run", "p.toml", "--log", "run.log").exception)
+    assert "in use by another rfx run" in (folder / "run.log").read_text().splitlines()[-1]
+    assert "can't be written" in str(call("run", "p.toml", "--log", "none/run.log").exception)
+    for taken in ("p.toml", "results.csv", "results.csv.lock"):
+        assert "is the same file as" in str(call("run", "p.toml", "--log", taken).exception)
+
+
+def test_near_names_are_offered(folder):
+    for words, near in (
+        (["run", "yen2014-tabel1"], "yen2014-table1"),
+        (["table", "sumary"], "summary"),
+        (["figure", "wu2016-fgi3"], "wu2016-fig3"),
+    ):
+        assert f"did you mean {near}" in str(call(*words).exception)
+
+
 def test_lists(folder):
     assert "yen2014-table1" in call("run", "--list").stdout
     assert call("table", "--list").stdout.split()[-1] == "yen2014-table2"

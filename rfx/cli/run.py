@@ -1,5 +1,6 @@
 """rfx run: the missing rows of a plan."""
 
+import contextlib
 import json
 import sys
 
@@ -30,8 +31,10 @@ from rfx.methods.options import TIMEOUT
     "--retry-failed", is_flag=True, help="Make failed and timed-out runs again. Interrupted ones, and those without data, always are."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what became of the plan, rows included, as JSON.")
+@click.option("--log", metavar="FILE", help="Add the progress to this file, each line with its time, instead of standard error.")
 @click.option("--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop.")
-def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, as_list):
+@click.option("--example", is_flag=True, help="Print a plan with comments that runs, and stop.")
+def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, log, as_list, example):
     """Make the runs of PLAN (a name, or a TOML file) that have no row in the results file yet.
 
     Each run is a process of its own and one row. A run that fails gets a row with its reason; the others go on. Exit
@@ -45,13 +48,16 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
 
     if as_list:
         for name in known:
-            click.echo(f"{name:24} {plans.load(name, known=known).title}")
+            click.echo(f"{name:24} {plans.title(name, known)}")
+        return 0
+    if example:
+        click.echo(plans.example(), nl=False)
         return 0
     timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
     loaded = plans.load(plan, quick, known)
-    _guard(results, plan, loaded)
+    _guard(plan, loaded, ("--results", results), ("the lock of --results,", f"{results}.lock"), *[("--log", log)][: log is not None])
     if only:
         loaded = loaded.only(only)
 
@@ -59,22 +65,56 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
 
     if dry_run:
         return _dry_run(loaded, results, retry_failed, as_json)
-    summary = runner.run(loaded, results, jobs, timeout, retry_failed, report=lambda text: click.echo(text, err=True))
+    with _report(log) as report:
+        summary = runner.run(loaded, results, jobs, timeout, retry_failed, report)
+        report(_in_words(summary))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)
         click.echo()
-    counts = ", ".join(
-        f"{summary.count(status)} {status}" for status in ("ok", "failed", "timeout", "interrupted") if summary.count(status)
-    )
-    tail = f", {summary.not_converged} of them did not converge" if summary.not_converged else ""
-    click.echo(f"{summary.plan}: {counts}{tail}, in {results}", err=True)
-    if loaded.table:
+    if loaded.table and log is None:
         click.echo(f"rfx table {loaded.table} --results {results} prints the table", err=True)
     return summary.exit_code
 
 
-def _guard(results, plan, loaded):
-    """Refuse to add rows to, or to lock, the plan or a data file that it names."""
+def _in_words(summary) -> str:
+    counts = ", ".join(
+        f"{summary.count(status)} {status}" for status in ("ok", "failed", "timeout", "interrupted") if summary.count(status)
+    )
+    tail = f", {summary.not_converged} of them did not converge" if summary.not_converged else ""
+    return f"{summary.plan}: {counts}{tail}, in {summary.results}"
+
+
+@contextlib.contextmanager
+def _report(log):
+    """What takes a line of progress: standard error, or the end of the file `log`, each line with its time, errors too."""
+    if log is None:
+        yield lambda text: click.echo(text, err=True)
+        return
+    import time
+
+    from rfx.errors import DataError, RfxError
+
+    try:
+        file = open(log, "a", encoding="utf-8", errors="replace", buffering=1)
+    except OSError as error:
+        raise DataError(f"--log {log} can't be written: {error.strerror}") from error
+    with file:
+
+        def report(text):
+            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {text}\n")
+
+        try:
+            yield report
+        except KeyboardInterrupt:
+            report("interrupted")
+            raise
+        except RfxError as error:
+            report(error)
+            raise
+
+
+def _guard(plan, loaded, *outputs):
+    """Refuse to add rows or lines to, or to lock, the plan or a data file that it names."""
     import os
 
     from rfx import files
@@ -82,8 +122,8 @@ def _guard(results, plan, loaded):
     inputs = [("the plan", plan)] if os.path.isfile(plan) else []
     for name in dict.fromkeys(run[field] for run in loaded.runs for field in ("dataset", "test") if run.get(field)):
         inputs += named("the data set", name)
-    for output in (("--results", results), ("the lock of --results,", f"{results}.lock")):
-        files.guard(output, inputs)
+    for number, output in enumerate(outputs):
+        files.guard(output, [*inputs, *outputs[:number]])
 
 
 def _dry_run(loaded, path, retry_failed, as_json):

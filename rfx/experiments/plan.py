@@ -97,6 +97,11 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
     return Reader(str(path), folder).plan(_content(path), name, quick)
 
 
+def title(name: str, known: dict[str, Traversable]) -> str:
+    """The title of one of the known plans; its runs are not laid out."""
+    return _content(known[name]).get("title", name)
+
+
 def example() -> str:
     """A plan with comments that runs: the format by what it does."""
     return (resources.files(__package__) / "example.toml").read_text(encoding="utf-8")

@@ -11,7 +11,6 @@ import fcntl
 import io
 import json
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -305,11 +304,10 @@ def lock(path):
     the holder's number as its text, when another process has it, OSError when it can't be made.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    fd = files.open_lock(path)
     try:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            raise OSError(errno.EINVAL, "it is a link or no regular file")
+        if os.fstat(fd).st_nlink > 1:
+            raise OSError(errno.EINVAL, "it is a link to another file")
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -31,6 +31,8 @@ class FeatureMap:
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     parts: ClassVar[dict[str, Array]] = {}
     variants: ClassVar[dict[str, str]] = {"offset": ""}
+    # whether each feature has a number for every input, so that wide rows make wide features
+    wide: ClassVar[bool] = True
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
         self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
@@ -45,6 +47,11 @@ class FeatureMap:
         return next(iter(self.arrays.values())).dtype
 
     @classmethod
+    def total(cls, n_inputs, params) -> int | None:
+        """How many different features there are; None where there is no end of them."""
+        return None
+
+    @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant) -> dict:
         """Float64 (or integer) arrays of the features start..stop-1."""
         raise TypeError(f"{cls.__name__} does not define draw")
@@ -55,6 +62,10 @@ class FeatureMap:
 
     def quick_decision(self, X, coef):
         """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker than by `transform`; None where none is."""
+        return None
+
+    def quick_adjoint(self, X, U):
+        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without features; None where that is no way."""
         return None
 
     def select(self, indices) -> "FeatureMap":
@@ -118,6 +129,9 @@ class FeatureMap:
             parallel.for_ranges(part, -(-len(out) // step))
         return out
 
+    def check(self):
+        """Refuse, with a DataError, what came from a file and does not fit together in ways that `parts` can't declare."""
+
     def header(self) -> dict:
         """The JSON part of a model file; `arrays` is the rest."""
         params = {key: np.asarray(value).tolist() for key, value in self.params.items()}
@@ -126,7 +140,9 @@ class FeatureMap:
     @staticmethod
     def from_header(header: dict, arrays: dict) -> "FeatureMap":
         kind = MAPS[header["name"]]
-        return kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in kind.parts})
+        found = kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in kind.parts})
+        found.check()
+        return found
 
 
 def _declares(value) -> dict[str, type]:

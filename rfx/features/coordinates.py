@@ -15,7 +15,7 @@ from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
 from rfx.kernels.products import Kmers, Linear
-from rfx.model import Array
+from rfx.model import Array, check_within
 
 ORDER = 0
 _VALUES = 2**22
@@ -26,6 +26,7 @@ class CoordinateMap(FeatureMap):
 
     kernels = (Linear(),)
     parts = {"scales": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
+    wide = False
 
     @classmethod
     def total(cls, n_inputs, params) -> int:
@@ -86,6 +87,11 @@ class KmerMap(CoordinateMap):
         indptr = np.arange(0, words.size + 1, width, dtype=words.dtype if words.size < 2**31 else np.int64)
         ones = np.ones(words.size, self.dtype)
         return sp.csr_matrix((ones, words.ravel(), indptr), (n_rows, int(starts[-1])))
+
+    def check(self):
+        if not all(isinstance(code, int) and 0 <= code < 256 for code in self.params["alphabet"]):
+            raise DataError("its alphabet is not one of character codes")
+        check_within("map_columns", self.arrays["columns"], 0, self.total(self.n_inputs, self.params))
 
     def letters(self, X) -> np.ndarray:
         """(n, d) uint8 places in the alphabet of the letters of X.

@@ -83,7 +83,7 @@ class Kmers(Kernel):
     name = "kmers"
     formula = "sum over words v of up to k letters and places p of [v at p in x] [v at p in y]"
     parameters = {"k": Array("i"), "alphabet": Array("i", "letters")}
-    options = (Option("k", int, "Letters of the longest words (kernel kmers).", low=1, high=12, default=3),)
+    options = (Option("k", int, "Letters of the longest words (kernel kmers).", low=1, high=12, default=5),)
 
     def learn(self, X, given, seed):
         super().learn(X, given, seed)

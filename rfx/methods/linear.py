@@ -57,7 +57,7 @@ class LinearMethod(Method):
 
     def check_given(self, given):
         super().check_given(given)
-        check_variant(self.params["kernel"], self.params["n_features"], self.params["features"])
+        check_variant(self.params["kernel"], self._n_drawn(), self.params["features"])
 
     def _sample(self, X, Y, lam) -> FeatureMap:
         """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and leverage."""
@@ -85,7 +85,7 @@ class LinearMethod(Method):
         return feature_map
 
     def _vectors(self, X):
-        return self._n_drawn()
+        return self._n_drawn() if MAPS[self.params["kernel"]].wide else 0
 
     def _n_drawn(self) -> int:
         return self.params["n_features"] * (leverage.POOL if self.params["features"] == "leverage" else 1)

@@ -1,0 +1,255 @@
+"""`lkrf`: learning kernels with random features (Sinha and Duchi 2016): features of a pool, weighed by how they go with the targets."""
+
+import itertools
+import time
+
+import numpy as np
+
+from rfx import kernels
+from rfx.errors import UsageError
+from rfx.features import MAPS, alignment, chosen, sample
+from rfx.features.divergence import DIVERGENCES, maximise
+from rfx.methods import gamma as bandwidth
+from rfx.methods import l2
+from rfx.methods.linear import FEATURES, OPTIONS, LinearMethod, linear_decision
+from rfx.methods.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
+from rfx.methods.validation import error, held_out
+from rfx.model import Array
+from rfx.operators.blocks import feature_blocks
+from rfx.options import Option
+from rfx.solvers.base import Solution
+from rfx.solvers.l1.newton import solve_l1
+
+POOL = 20_000
+# What validation chooses from: multiples of the pool's size and of the median's bandwidth, numbers of features, lambdas.
+RHO_SHARES = (0.005, 0.0005, 0.05)
+GAMMA_FACTORS = (1.0, 0.25, 4.0, 16.0)
+COUNTS = (64, 256, 1024, 4096)
+LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
+# Most rows to fit on and to judge by.
+ROWS, HELD_OUT = 5000, 0.5
+L1_TOL = 1e-4
+
+USES = {
+    "support": "the support once where it is as small as D, as the authors' program does, else draws",
+    "draw": "draws with replacement",
+    "weights": "the whole support, each feature times the root of its probability",
+}
+
+
+class LKRF(LinearMethod):
+    """lam/2 ||w||^2 + sum L(w.z(x), y) over features z that are chosen from a pool; no bias.
+
+    The pool's features are scored by their alignment with the targets, the distribution q over them with the largest mean
+    score within D_f(q || uniform) <= rho is found, and q used in one of the ways of USES. With --sparse the penalty is
+    lam ||w||_1 and features are not divided by the root of their number. The model keeps the chosen features only.
+    """
+
+    name = "lkrf"
+    summary = "random features chosen from a pool by their alignment with the targets: learns the kernel"
+    options = (
+        *(option for option in OPTIONS if option.name not in ("n_features", "features")),
+        FEATURES.but(
+            help="Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
+            "whole ball (offset) or within the range of the training rows (range).",
+            choices=("offset", "pairs", "range"),
+        ),
+        Option(
+            "pool",
+            int,
+            f"Number N_w of features to choose from; by default {POOL}, of coordinates and words all there are.",
+            low=1,
+            high=MOST,
+        ),
+        N_FEATURES.but(
+            help="Number D of random features that are drawn; by default as many as the support has.",
+            choices={"validation": "64, 256, 1024 or 4096"},
+            default=None,
+        ),
+        Option("divergence", str, "Divergence from the uniform distribution over the pool.", DIVERGENCES, default="chi2"),
+        Option(
+            "rho",
+            float,
+            "Bound on the divergence: 0 leaves the pool as it is; by default 0.005 N_w, as the authors have it (chi2).",
+            {"validation": "0.0005, 0.005 or 0.05 times N_w (chi2)"},
+            low=0,
+        ),
+        Option("rho_share", float, "The same bound, as a multiple of N_w.", low=0),
+        Option("use", str, "How the distribution is used.", USES, default="support"),
+        Option("centred", bool, "Score with labels less their mean, as regression always does.", default=False),
+        Option("offset", str, "With squared loss: what is taken from the targets, labels too.", {"none": "", "mean": ""}, default="none"),
+        Option("sparse", bool, "L1 regularisation of the chosen features.", default=False),
+        LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"}),
+        SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
+        TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
+    )
+
+    arrays = LinearMethod.arrays | {"offset": Array("f", "outputs")}
+
+    def check_given(self, given):
+        super().check_given(given)
+        p = self.params
+        if "rho" in given and "rho_share" in given:
+            raise UsageError(f"--rho is {p['rho']} and --rho-share is {p['rho_share']:g}; give one of the two")
+        if p["divergence"] != "chi2" and p["rho_share"] is None and p["rho"] in (None, "validation"):
+            raise UsageError(f"--divergence is {p['divergence']}, for which --rho must be a number")
+        if p["use"] == "weights" and "n_features" in given:
+            raise UsageError(f"--n-features is {p['n_features']}, which --use weights leaves without effect")
+        if p["sparse"] and p["solver"] != "rfx":
+            raise UsageError(f"--solver is {p['solver']}, which has no --sparse; choose rfx")
+
+    def _n_drawn(self):
+        return self.params["pool"] or POOL
+
+    # ------------------------------------------------------------------ training
+
+    def _fit(self, X, Y):
+        p = self.params
+        if p["offset"] == "mean" and self.loss.name != "squared":
+            raise UsageError(f"--offset is mean, which is for squared loss, but --loss is {self.loss.name}")
+        start = time.perf_counter()
+        self._scored, self.validation_error = (None, None, None), None
+        gamma, self.rho_share, count, self.lam = self._validated(X, Y)
+        self._scored = None
+        self.seconds = {"seconds_validation": time.perf_counter() - start}
+        pool = self._timed(self._pool, X, gamma)
+        scores = self._timed(self._clocked, "seconds_scores", self._scores, pool, X, Y)
+        q = self._timed(self._clocked, "seconds_maximise", self._maximise, scores, self.rho_share)
+        self.alignment = tuple(float(value) / len(Y) ** 2 for value in (scores.mean(), q @ scores))
+        self.pool_size, self.support = pool.n_features, int(np.count_nonzero(q))
+        self.rho = self._rho(len(scores), self.rho_share)
+        features = self._timed(self._choose, pool, q, count)
+        self.count = count or self.support
+        solution, self.map, self.coef, self.offset = self._clocked("seconds_solve", self._model, features, X, Y, self.lam)
+        return solution
+
+    def _clocked(self, name, function, *args):
+        """Call and keep the time under that name."""
+        start = time.perf_counter()
+        found = function(*args)
+        self.seconds[name] = time.perf_counter() - start
+        return found
+
+    def _pool(self, X, gamma):
+        """The map of all features to choose from, of that bandwidth: a number, paper or median."""
+        p, kind = self.params, MAPS[self.params["kernel"]]
+        own = {option.name: p[option.name] for option in kernels.get_kernel(p["kernel"]).options}
+        params = bandwidth.resolve(p["kernel"], gamma, X, None, None, p["seed"], **own)
+        total = kind.total(X.shape[1], params)
+        size = min(p["pool"] or total or POOL, total or MOST)
+        variant = "offset" if p["features"] == "range" else p["features"]
+        pool = sample(p["kernel"], X.shape[1], size, p["seed"], dtype=np.dtype(p["dtype"]), variant=variant, **params)
+        if p["features"] != "range":
+            return pool
+        if p["kernel"] != "perceptron":
+            raise UsageError(f"--features is range, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
+        return pool.fit_range(X)
+
+    def _scores(self, pool, X, Y):
+        return alignment.scores(pool, X, Y, self.params["centred"] or self.task == "regression")
+
+    def _rho(self, size, share) -> float:
+        return self.params["rho"] if share is None else share * size
+
+    def _maximise(self, scores, share):
+        return maximise(scores, self._rho(len(scores), share), self.params["divergence"])
+
+    def _choose(self, pool, q, count):
+        """The features that the distribution q over the pool becomes; count of them are asked for, None for as many as have weight."""
+        support = np.count_nonzero(q)
+        if self.params["use"] == "weights":
+            return chosen.weighted(pool, q)
+        if self.params["use"] == "support" and (count is None or count >= support):
+            return chosen.support_once(pool, q)
+        return chosen.drawn(pool, q, count or support, self.params["seed"])
+
+    def _model(self, features, X, Y, lam):
+        """(solution, map, coef (D, k), offset (k,)) of the fit on these features."""
+        p = self.params
+        offset = Y.mean(axis=0) if p["offset"] == "mean" else np.zeros(Y.shape[1])
+        if p["sparse"] and p["use"] != "weights":
+            features = chosen.Chosen(features.pool, features.places, np.ones(features.n_features))
+        blocks = feature_blocks(features, X, 1.0, p["max_memory"])
+        solution = self._solve_sparse(blocks, Y - offset, lam) if p["sparse"] else l2.solve(self, blocks, Y - offset)
+        coef = np.asarray(solution.coef) * features.weights[:, None]
+        used = np.flatnonzero(np.any(coef != 0, axis=1))
+        return solution, features.map.select(used), coef[used], offset
+
+    def _solve_sparse(self, blocks, Y, lam) -> Solution:
+        limits = {"max_iter": "max_iter", "max_memory": "max_memory_mb"}
+        given = {keyword: self.params[name] for name, keyword in limits.items() if self.params[name] is not None}
+        return self._each_output(
+            Y, lambda y: solve_l1(blocks, y, lam, self.loss, tol=self.params["tol"] or L1_TOL, deadline=self.deadline, **given)
+        )
+
+    # ------------------------------------------------------------------ validation
+
+    def _validated(self, X, Y):
+        """(gamma, rho's share or None, D or None, lam): as the options have them, or by the error on held-out training rows."""
+        p = self.params
+        has_gamma = "gamma" in kernels.get_kernel(p["kernel"]).parameters
+        shares = [p["rho_share"] if p["rho"] is None and p["rho_share"] is not None else None if p["rho"] is not None else RHO_SHARES[0]]
+        grid = {
+            "gamma": [p["gamma"] if has_gamma else None],
+            "rho": list(RHO_SHARES) if p["rho"] == "validation" else shares,
+            "n_features": list(COUNTS) if p["n_features"] == "validation" else [p["n_features"]],
+            "lam": list(LAMS) if p["lam"] == "validation" else [p["lam"]],
+        }
+        if has_gamma and p["gamma"] == "tuned":
+            base = kernels.parameters(p["kernel"], X, "median", p["seed"])["gamma"]
+            grid["gamma"] = [base * factor for factor in GAMMA_FACTORS]
+        several = [name for name, values in grid.items() if len(values) > 1]
+        best = {name: values[0] for name, values in grid.items()}
+        if several:
+            option = " and ".join(f"--{name.replace('_', '-')} is {p[name]!r}" for name in several)
+            train, test = held_out(X.shape[0], HELD_OUT, p["seed"], option)
+            train, test = train[_spread(len(train))], test[_spread(len(test))]
+            # bandwidth and bound together, for they depend on one another, then the others one by one
+            for stage in (("gamma", "rho"), ("lam",), ("n_features",)):
+                if any(name in several for name in stage):
+                    tried = [best | dict(zip(stage, values)) for values in itertools.product(*(grid[name] for name in stage))]
+                    errors = [self._error(choice, X[train], Y[train], X[test], Y[test], len(train) / len(Y)) for choice in tried]
+                    self.validation_error = min(errors)
+                    best = tried[int(np.argmin(errors))]
+        return tuple(best.values())
+
+    def _error(self, choice, X, Y, X_test, Y_test, share) -> float:
+        """The error on test rows of a model of these rows, which are that share of all; choice: a value for each of a grid's names."""
+        if self._scored[1] is None or self._scored[0] != choice["gamma"]:
+            pool = self._pool(X, choice["gamma"])
+            self._scored = choice["gamma"], pool, self._scores(pool, X, Y)
+        _, pool, scores = self._scored
+        q = self._maximise(scores, choice["rho"])
+        self.lam = choice["lam"] * share
+        _, own, coef, offset = self._model(self._choose(pool, q, choice["n_features"]), X, Y, self.lam)
+        return error(self.task, linear_decision(own, coef, X_test) + offset, Y_test)
+
+    # ------------------------------------------------------------------ the model
+
+    def _decide(self, X):
+        return super()._decide(X) + self.offset
+
+    def _describe(self):
+        own = {
+            "n_features": self.count,
+            "pool": self.pool_size,
+            "rho": self.rho,
+            "support": self.support,
+            "alignment_before": self.alignment[0],
+            "alignment_after": self.alignment[1],
+            "validation_error": self.validation_error,
+        }
+        return super()._describe() | own | self.seconds
+
+    def _state(self):
+        header, arrays = super()._state()
+        return header, arrays | {"offset": self.offset}
+
+    def _restore(self, header, arrays):
+        super()._restore(header, arrays)
+        self.offset = arrays["offset"]
+
+
+def _spread(count):
+    """At most ROWS of so many places, evenly spread."""
+    return np.arange(count) if count <= ROWS else np.arange(ROWS) * count // ROWS

@@ -1,0 +1,233 @@
+"""Learning kernels with random features: scores, the uses of a distribution, the method."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env, methods
+from rfx.data import load
+from rfx.errors import UsageError
+from rfx.features import alignment, chosen, sample
+from rfx.features.divergence import maximise
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((400, 5))
+Y = np.where(RNG.random((400, 3)) < 0.3, 1.0, -1.0)
+MAPS = {
+    "gaussian": {"gamma": 0.5},
+    "laplacian": {"gamma": 0.2},
+    "arccosine-1": {},
+    "linear": {},
+    "perceptron": {"radius": 4.0},
+    "stump": {"lo": X.min(axis=0), "hi": X.max(axis=0)},
+}
+
+
+def q_of(pool):
+    return maximise(alignment.scores(pool, X, Y[:, :1]), 5.0)
+
+
+# ---------------------------------------------------------------------- scores
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("name", list(MAPS))
+def test_scores_by_their_definition(name, outputs, centred):
+    pool = sample(name, 5, 300, seed=1, dtype=np.float64, **MAPS[name])
+    U = Y[:, :outputs] - (Y[:, :outputs].mean(axis=0) if centred else 0)
+    expected = np.square(pool.transform(X).T @ U).sum(axis=1)
+    for rows in (X, sp.csr_matrix(X)):
+        np.testing.assert_allclose(alignment.scores(pool, rows, Y[:, :outputs], centred), expected, rtol=1e-8, atol=1e-7)
+    single = sample(name, 5, 300, seed=1, **MAPS[name])
+    np.testing.assert_allclose(alignment.scores(single, X, Y[:, :outputs], centred), expected, rtol=2e-3, atol=1e-3 * expected.max())
+
+
+def test_neither_blocks_nor_threads_change_scores(monkeypatch):
+    pool = sample("gaussian", 5, 1000, seed=1, gamma=0.5)
+    whole = alignment.scores(pool, X, Y)
+    monkeypatch.setattr(alignment, "_FEATURES", 300)
+    parts = alignment.scores(pool, X, Y)
+    np.testing.assert_allclose(parts, whole, rtol=1e-6, atol=1e-6)
+    try:
+        env.set_threads(1)
+        np.testing.assert_array_equal(alignment.scores(pool, X, Y), parts)
+    finally:
+        env.set_threads(None)
+
+
+def test_the_mixtures_score_is_the_alignment_of_its_kernel():
+    pool = sample("gaussian", 5, 200, seed=1, gamma=0.5, dtype=np.float64)
+    y, Z = Y[:, 0], pool.transform(X)
+    q = q_of(pool)
+    assert q @ alignment.scores(pool, X, Y[:, :1]) == pytest.approx(y @ ((Z * q) @ Z.T) @ y, rel=1e-9)
+
+
+# ---------------------------------------------------------------------- uses of q
+
+
+def test_both_uses_agree_in_expectation():
+    """The kernel of draws has the kernel of weights as its mean."""
+    pool = sample("gaussian", 5, 400, seed=1, gamma=0.5, dtype=np.float64)
+    q = q_of(pool)
+    Z = chosen.weighted(pool, q).transform(X[:8])
+    kernels = []
+    for seed in range(300):
+        own = chosen.drawn(pool, q, 30, seed).transform(X[:8])
+        kernels.append(own @ own.T)
+    error = np.mean(kernels, axis=0) - Z @ Z.T
+    assert np.all(np.abs(error) <= 4.5 * np.std(kernels, axis=0) / np.sqrt(len(kernels)) + 1e-12)
+
+
+def test_draws_by_their_distribution_and_seed():
+    pool = sample("gaussian", 5, 4, seed=1, gamma=0.5)
+    q = np.array([0.5, 0.0, 0.2, 0.3])
+    found = chosen.drawn(pool, q, 20_000, 3)
+    np.testing.assert_array_equal(found.places, [0, 2, 3])
+    np.testing.assert_allclose(found.weights**2, [0.5, 0.2, 0.3], atol=0.02)
+    assert (found.weights**2).sum() == pytest.approx(1)
+    again, other = chosen.drawn(pool, q, 20_000, 3), chosen.drawn(pool, q, 20_000, 4)
+    np.testing.assert_array_equal(again.weights, found.weights)
+    assert not np.array_equal(other.weights, found.weights)
+
+
+def test_support_once():
+    pool = sample("gaussian", 5, 4, seed=1, gamma=0.5, dtype=np.float64)
+    found = chosen.support_once(pool, np.array([0.5, 0.0, 0.2, 0.3]))
+    np.testing.assert_allclose(found.transform(X), pool.transform(X)[:, [0, 2, 3]] / np.sqrt(3))
+    np.testing.assert_allclose(found.select([2]).transform(X), pool.transform(X)[:, [3]] / np.sqrt(3))
+
+
+# ---------------------------------------------------------------------- the method
+
+
+@pytest.fixture(scope="module")
+def sphere():
+    return load("sphere:n=2000,n_test=500,d=8")
+
+
+def fitted(data, **options):
+    options = {"scaling": "none", "task": data.task, "pool": 2000} | options
+    return methods.create("lkrf", **options).fit(data.X_train, data.y_train)
+
+
+def score(method, data):
+    return method.score(data.X_test, data.y_test)["score"]
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("use", ["support", "draw", "weights"])
+def test_better_than_random_features_of_the_same_number(sphere, loss, use):
+    method = fitted(sphere, loss=loss, use=use, lam=0.1)
+    random = methods.create("rf", task="binary", scaling="none", loss=loss, lam=0.1, n_features=method.info["support"])
+    random.fit(sphere.X_train, sphere.y_train)
+    assert score(method, sphere) > score(random, sphere) + 0.05
+    assert method.info["model_size"] <= method.info["support"] < 300
+    assert method.info["alignment_after"] > 3 * method.info["alignment_before"]
+    assert method.info["pool"] == 2000 and method.info["rho"] == 10.0 and method.info["converged"]
+    assert min(method.info[f"seconds_{part}"] for part in ("scores", "maximise", "solve")) > 0
+
+
+def test_ridge_on_the_support_by_its_closed_form(sphere):
+    method = fitted(sphere, loss="squared", lam=0.05, offset="mean", dtype="float64")
+    X, y = sphere.X_train, sphere.y_train
+    pool = sample("gaussian", 8, 2000, 0, gamma=0.5, dtype=np.float64)
+    q = maximise((pool.transform(X).T @ y) ** 2, 10.0)
+    Z = pool.transform(X)[:, q > 0] / np.sqrt(np.count_nonzero(q))
+    w = np.linalg.solve(Z.T @ Z + 0.05 * np.eye(Z.shape[1]), Z.T @ (y - y.mean()))
+    Z_test = pool.transform(sphere.X_test)[:, q > 0] / np.sqrt(np.count_nonzero(q))
+    np.testing.assert_allclose(method.decision_function(sphere.X_test), Z_test @ w + y.mean(), atol=1e-4)
+
+
+@pytest.mark.parametrize("use", ["support", "draw"])
+def test_numbers_of_features(sphere, use):
+    support = fitted(sphere, use="support").info["support"]
+    few, many = (fitted(sphere, use=use, n_features=count).info for count in (20, 5000))
+    assert few["n_features"] == 20 and few["model_size"] <= 20
+    assert many["model_size"] == support if use == "support" else 0.8 * support < many["model_size"] <= support
+
+
+def test_rho_at_its_ends(sphere):
+    nothing = fitted(sphere, rho=0, use="draw", n_features=50)
+    assert nothing.info["support"] == 2000 and nothing.info["alignment_after"] == pytest.approx(nothing.info["alignment_before"])
+    everything = fitted(sphere, rho=1e9)
+    assert everything.info["support"] == 1 and everything.info["model_size"] == 1
+    np.testing.assert_allclose(fitted(sphere, rho_share=0.01).info["rho"], 20.0)
+
+
+@pytest.mark.parametrize("divergence, rho", [("kl", 3.0), ("tv", 0.9), ("reverse-kl", 2.0)])
+def test_other_divergences(sphere, divergence, rho):
+    method = fitted(sphere, divergence=divergence, rho=rho, use="draw", n_features=100)
+    assert method.info["alignment_after"] > 2 * method.info["alignment_before"]
+    assert method.info["rho"] == rho
+
+
+def test_the_true_coordinates_are_found():
+    data = load("linear-selection:n=4000,n_test=500,d=200")
+    method = fitted(data, kernel="linear", pool=None, loss="squared", rho_share=0.01, lam=0.01, offset="mean")
+    # a twentieth of an input that counts is within noise, so that one or another more may be in
+    assert set(range(20)) <= set(method.map.arrays["columns"]) and method.info["model_size"] <= 25
+    random = methods.create("rf", kernel="linear", task="binary", scaling="none", loss="squared", n_features=20)
+    assert score(method, data) > score(random.fit(data.X_train, data.y_train), data) + 0.2
+    sparse = fitted(data, kernel="linear", pool=None, loss="squared", rho_share=0.01, sparse=True, lam=10.0)
+    assert score(sparse, data) > 0.9
+
+
+def test_sequences_and_their_model_file(tmp_path):
+    data = load("motifs:n=1500,n_test=400,d=40")
+    method = fitted(data, kernel="kmers", pool=None, loss="squared", rho_share=0.05, lam=0.01)
+    assert score(method, data) > 0.85 and method.info["pool"] == 40 * 4 + 39 * 16 + 38 * 64 + 37 * 256 + 36 * 1024
+    method.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(methods.load(tmp_path / "model.npz").predict(data.X_test), method.predict(data.X_test))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "linear"])
+def test_sparse_rows_equal_dense_ones(kernel):
+    data = load("linear-selection:n=600,n_test=100,d=40")
+    data.X_train[np.abs(data.X_train) < 0.8] = 0
+    options = {"kernel": kernel, "scaling": "none", "task": "binary", "dtype": "float64", "pool": 40, "rho": 1.0}
+    dense = methods.create("lkrf", **options).fit(data.X_train, data.y_train)
+    sparse = methods.create("lkrf", **options).fit(sp.csr_matrix(data.X_train), data.y_train)
+    np.testing.assert_allclose(
+        sparse.decision_function(sp.csr_matrix(data.X_test)), dense.decision_function(data.X_test), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_regression_and_several_classes(tmp_path):
+    ripple = load("ripple:n=1500,n_test=300")
+    method = fitted(ripple, gamma=2.0, rho_share=0.002, lam=0.01)
+    assert method.score(ripple.X_test, ripple.y_test)["score"] < 0.8 * np.std(ripple.y_test)
+    digits = load("digits")
+    method = fitted(digits, gamma=0.002, rho_share=0.002, lam=0.1)
+    assert score(method, digits) > 0.8 and method.coef.shape[1] == 10
+    method.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(methods.load(tmp_path / "model.npz").predict(digits.X_test), method.predict(digits.X_test))
+
+
+def test_validation(sphere):
+    method = fitted(sphere, pool=1000, loss="squared", gamma="tuned", rho="validation", lam="validation", n_features="validation")
+    assert method.info["rho"] in (0.5, 5.0, 50.0) and method.info["n_features"] in (64, 256, 1024, 4096)
+    assert method.info["lam"] in (0.01, 0.1, 1.0, 10.0, 100.0)
+    assert score(method, sphere) > 1 - method.info["validation_error"] - 0.05
+    assert score(method, sphere) >= score(fitted(sphere, pool=1000, loss="squared"), sphere)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rho": 3, "rho_share": 0.1}, "--rho is 3.0 and --rho-share is 0.1; give one of the two"),
+        ({"divergence": "kl"}, "--divergence is kl, for which --rho must be a number"),
+        ({"use": "weights", "n_features": 10}, "--n-features is 10, which --use weights leaves without effect"),
+        ({"sparse": True, "solver": "liblinear"}, "--solver is liblinear, which has no --sparse; choose rfx"),
+        ({"rho": -1}, "--rho is -1; it must be"),
+        ({"features": "leverage"}, "--features is 'leverage'"),
+    ],
+)
+def test_refused_options(options, message):
+    with pytest.raises(UsageError, match=message):
+        methods.create("lkrf", **options)
+
+
+def test_what_is_for_squared_loss_alone(sphere):
+    with pytest.raises(UsageError, match="--offset is mean, which is for squared loss, but --loss is logistic"):
+        fitted(sphere, offset="mean", loss="logistic")

@@ -306,6 +306,7 @@ def test_methods_lists_all_options(capfd):
     assert [name for name, text in sections.items() if "linear," in text.replace("liblinear", "")] == [
         "block",
         "kernel",
+        "lkrf",
         "nystrom",
         "rf",
         "sparse-rf",

@@ -22,7 +22,7 @@ def test_whole_numbers_are_exact(value, number):
 @pytest.mark.parametrize("name", ["seed", "n_features", "n_grids", "rounds", "block_size", "max_iter"])
 @pytest.mark.parametrize("value", ["1e300", "1e999999999999", str(2**63), "1.5", "-1", "nan", "snan", "inf", "x", "", True, None])
 def test_other_whole_numbers_are_refused(name, value):
-    with pytest.raises(UsageError, match=r"it must be a whole number [01] or more and at most \d+$"):
+    with pytest.raises(UsageError, match=r"it must be a whole number [01] or more and at most \d+( or validation)?$"):
         OPTIONS[name].convert(value)
 
 

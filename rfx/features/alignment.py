@@ -6,7 +6,7 @@ alone; that of a mixture q of features is q.s (Sinha and Duchi 2016, equations 5
 
 import numpy as np
 
-from rfx.operators.blocks import MapBlocks, adjoint
+from rfx.operators.mapped import MapMatrix
 
 _FEATURES, _VALUES = 8192, 2**21
 
@@ -30,8 +30,8 @@ def _sums(pool, X, U):
     sums = np.empty((pool.n_features, U.shape[1]))
     for start in range(0, pool.n_features, _FEATURES):
         part = pool if pool.n_features <= _FEATURES else pool.select(slice(start, start + _FEATURES))
-        blocks = MapBlocks(part, X, rows=max(64, _VALUES // part.n_features))
-        # one output at a time is summed as it is read; several are one product
-        found = adjoint(blocks, U[:, 0])[:, None] if U.shape[1] == 1 else adjoint(blocks, U)
+        matrix = MapMatrix(part, X, block=max(64, _VALUES // part.n_features))
+        # one output is summed as it is read; several are a product
+        found = matrix.rmatvec(U[:, 0])[:, None] if U.shape[1] == 1 else matrix.rmatvec(U)
         sums[start : start + part.n_features] = found
     return sums

@@ -15,7 +15,7 @@ from rfx.methods.linear import FEATURES, OPTIONS, LinearMethod, linear_decision
 from rfx.methods.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
 from rfx.methods.validation import error, held_out
 from rfx.model import Array
-from rfx.operators.blocks import feature_blocks
+from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
 from rfx.solvers.base import Solution
 from rfx.solvers.l1.newton import solve_l1
@@ -169,17 +169,17 @@ class LKRF(LinearMethod):
         offset = Y.mean(axis=0) if p["offset"] == "mean" else np.zeros(Y.shape[1])
         if p["sparse"] and p["use"] != "weights":
             features = chosen.Chosen(features.pool, features.places, np.ones(features.n_features))
-        blocks = feature_blocks(features, X, 1.0, p["max_memory"])
-        solution = self._solve_sparse(blocks, Y - offset, lam) if p["sparse"] else l2.solve(self, blocks, Y - offset)
+        Z = feature_matrix(features, X, 1.0, p["max_memory"])
+        solution = self._solve_sparse(Z, Y - offset, lam) if p["sparse"] else l2.solve(self, Z, Y - offset)
         coef = np.asarray(solution.coef) * features.weights[:, None]
         used = np.flatnonzero(np.any(coef != 0, axis=1))
         return solution, features.map.select(used), coef[used], offset
 
-    def _solve_sparse(self, blocks, Y, lam) -> Solution:
+    def _solve_sparse(self, Z, Y, lam) -> Solution:
         limits = {"max_iter": "max_iter", "max_memory": "max_memory_mb"}
         given = {keyword: self.params[name] for name, keyword in limits.items() if self.params[name] is not None}
         return self._each_output(
-            Y, lambda y: solve_l1(blocks, y, lam, self.loss, tol=self.params["tol"] or L1_TOL, deadline=self.deadline, **given)
+            Y, lambda y: solve_l1(Z, y, lam, self.loss, tol=self.params["tol"] or L1_TOL, deadline=self.deadline, **given)
         )
 
     # ------------------------------------------------------------------ validation

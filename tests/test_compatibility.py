@@ -119,4 +119,5 @@ def test_the_demo_gives_the_scores_of_then(number):
     then = [score for score in SCORES if (score["plan"], score["dataset"], score["method"]) == ("demo", run["dataset"], run["method"])]
     assert len(then) == 1
     assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
-    assert row["model_size"] == int(then[0]["model_size"])
+    # which rows just touch the margin depends on the last digits, which are BLAS's
+    assert row["model_size"] == pytest.approx(int(then[0]["model_size"]), rel=0.02)

@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
 from test_operators import Recomputed
@@ -136,7 +137,9 @@ def test_agrees_with_scikit_learn():
     np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, lam, Squared, tol=1e-10).coef, lasso.coef_, atol=1e-5)
     Z, y = make(300, 60, Logistic)
     options = dict(solver="liblinear", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
-    logistic = LogisticRegression(l1_ratio=1.0, **options).fit(Z, y)
+    # before version 1.8 the penalty has a name
+    pure_l1 = {"l1_ratio": 1.0} if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}
+    logistic = LogisticRegression(**pure_l1, **options).fit(Z, y)
     np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, Logistic, tol=1e-10).coef, logistic.coef_[0], atol=1e-4)
     svc = LinearSVC(penalty="l1", dual=False, C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
     np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, SquaredHinge, tol=1e-10).coef, svc.fit(Z, y).coef_[0], atol=1e-4)

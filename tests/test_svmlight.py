@@ -121,7 +121,7 @@ def test_many_threads_read_what_one_does(monkeypatch):
     monkeypatch.setattr(svmtext, "_CHUNK", 64)
     monkeypatch.setattr("rfx.env.threads", lambda: 7)
     rng = np.random.default_rng(0)
-    X = scipy.sparse.random_array((300, 20), density=0.3, rng=rng, format="csr")
+    X = scipy.sparse.csr_array(np.where(rng.random((300, 20)) < 0.3, rng.random((300, 20)), 0.0))
     y = rng.integers(0, 3, 300).astype(float)
     content = written(X, y).replace(b"\n", b" # 1:1 2:2\n\n", 40)  # colons and lines that hold no data
     back, labels = parse(content)
@@ -467,7 +467,7 @@ def test_agrees_with_scikit_learn(tmp_path):
     from sklearn.datasets import load_svmlight_file
 
     rng = np.random.default_rng(3)
-    X = scipy.sparse.random_array((500, 40), density=0.2, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    X = scipy.sparse.csr_array(np.where(rng.random((500, 40)) < 0.2, rng.standard_normal((500, 40)), 0.0))
     path = tmp_path / "data"
     svmlight.write(path, X, rng.standard_normal(500))
     (ours, y), (theirs, t) = svmlight.read(path), load_svmlight_file(str(path))

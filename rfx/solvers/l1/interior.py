@@ -148,7 +148,8 @@ def _factor(H, theta, curvature):
             return linalg.cho_solve(factor, e / theta, check_finite=False)
         dx = e.copy()
         dx[alive] = 0.0
-        dx[alive] = linalg.cho_solve(factor, e[alive] / theta[alive] - (H @ dx)[alive], check_finite=False)
+        if len(alive):
+            dx[alive] = linalg.cho_solve(factor, e[alive] / theta[alive] - (H @ dx)[alive], check_finite=False)
         dead = np.ones(len(e), bool)
         dead[alive] = False
         dx[dead] -= theta[dead] * (H @ dx)[dead]

@@ -353,6 +353,46 @@ def test_a_reader_that_goes_away_is_no_disaster():
     assert process.stderr.read() == b"" and process.wait(timeout=60) == 141
 
 
+LONG = 10_000_000
+LONG_WORDS = {  # head, what is repeated, tail, what is said
+    "a number and an x": ("1 1:", "1", "x", "is not a number"),
+    "a fraction and an x": ("1 1:.", "1", "x", "is not a number"),
+    "an exponent and an x": ("1 1:1e", "1", "x", "is not a number"),
+    "too large": ("1 1:", "9", "", "is too large for a double"),
+    "cut off": ("1 1:", "1", "e", "the file ends in the middle of"),
+    "a label": ("", "1", "x 1:1", "the label .* is not a number"),
+    "labels": ("1", ",1", " 1:1", "names several classes"),
+    "an index": ("1 ", "1", ":1", "is too large"),
+    "a negative index": ("1 -", "1", ":1", "is negative"),
+    "no text": ("1 1:", "\xff", "", "is not a number"),
+}
+
+
+def test_ten_megabytes_of_a_bad_word_are_one_short_sentence():
+    """Patterns that try every cut of a word would take days for these; two minutes are for the slowest of machines."""
+    program = (
+        "import sys\nfrom rfx.data import svmtext\n"
+        "for line in sys.stdin.buffer.read().split(b'\\n'):\n    print(list(svmtext.line_problems(line, False, cut_off=True)))"
+    )
+    lines = [(head + filling * (LONG // len(filling)) + tail).encode("latin-1") for head, filling, tail, _ in LONG_WORDS.values()]
+    done = subprocess.run([sys.executable, "-c", program], input=b"\n".join(lines), capture_output=True, timeout=120)
+    found = done.stdout.decode().splitlines()
+    assert len(found) == len(LONG_WORDS)
+    for (_, _, _, message), text in zip(LONG_WORDS.values(), found):
+        assert re.search(message, text) and re.search(r"\.\.\. \(\S+ characters\)", text) and len(text) < 1000
+
+
+@pytest.mark.parametrize("word", ["1" * 5000 + ":1", "-" + "0" * 5000 + ":1", "-" + "7" * 5000 + ":1", "0" * 5000 + "1:1"])
+def test_an_index_of_5000_digits_is_a_sentence(tmp_path, word):
+    with pytest.raises(DataError, match="line 1, column 3: the index .* (too large|has a sign|is negative)$"):
+        svmlight.read(put(tmp_path, f"1 {word}\n"))
+
+
+def test_a_number_of_a_million_digits_is_read(tmp_path):
+    X, y = svmlight.read(put(tmp_path, f"{'0' * 10**6}1 1:0.{'3' * 10**6} 2:1{'0' * 300}.{'0' * 10**6}e-300\n"))
+    assert X.toarray().tolist() == [[1 / 3, 1.0]] and y.tolist() == [1]
+
+
 # The binary copy -----------------------------------------------------------------------------------------------------
 
 

@@ -13,9 +13,17 @@ from rfx.data.svmparse import count_marks, parse_lines
 from rfx.parallel import for_ranges
 
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_UNFINISHED = re.compile(r"[+-]?\.?|[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?", re.ASCII)  # the beginning of a number
+# Every quantifier is possessive: it gives nothing back, so that a word of any length is matched, or not, in one pass.
+_DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)"
+_FINITE = rf"[+-]?+{_DIGITS}(?:[eE][+-]?+[0-9]++)?+"
+_NUMBER = re.compile(_FINITE.encode())
+_WORD = re.compile(_FINITE)
+_LABELS = re.compile(rf"{_FINITE}(?:,{_FINITE})++")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+_UNFINISHED = re.compile(rf"[+-]?+(?:{_DIGITS}[eE][+-]?+|\.?+)")  # the beginning of a number
+_INDEX = re.compile(r"[+-]?+[0-9]++")
 _TOKEN = re.compile(rb"[^ \t\r]+")
+_LONGEST = 40  # characters of a word that are quoted whole
 
 
 def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
@@ -119,12 +127,11 @@ def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
     if b"\0" in line.partition(b"#")[0]:
         yield line.index(b"\0") + 1, "a NUL byte: this is a binary file, not LIBSVM text"
         return
-    words = list(_TOKEN.finditer(line.partition(b"#")[0]))
     last = -1
-    for position, word in enumerate(words):
-        text = word[0].decode("utf-8", "backslashreplace")
+    for position, word in enumerate(_TOKEN.finditer(line.partition(b"#")[0])):
+        text = word[0].decode("utf-8", "surrogateescape")
         if position == 0:
-            offset, message = 0, _label_problem(text, len(words) > 1)
+            offset, message = 0, _label_problem(text)
         else:
             offset, message, last = _entry_problem(text, last, zero_based)
         if message and cut_off and word.end() == len(line) and _unfinished(text, position, offset):
@@ -141,25 +148,27 @@ def _unfinished(text, position, offset):
 
 
 def _shown(text):
-    return repr(text if len(text) <= 40 else text[:37] + "...")
+    """A word as a message quotes it: the beginning of one that is longer than any number, and how long it is."""
+    shown = text[:_LONGEST].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return repr(shown) if len(text) <= _LONGEST else f"{shown!r}... ({len(text):,} characters)"
 
 
 def _number_problem(text):
     """What is wrong with a number, or None."""
-    if re.fullmatch(r"[+-]?(nan|inf|infinity)", text, re.IGNORECASE | re.ASCII):
+    if _NOT_FINITE.fullmatch(text):
         return "is not a finite number"
-    if not _NUMBER.fullmatch(text.encode()):
+    if not _WORD.fullmatch(text):
         return "is not a number"
     return "is too large for a double" if float(text) in (np.inf, -np.inf) else None
 
 
-def _label_problem(text, more):
+def _label_problem(text):
     problem = _number_problem(text)
     if not problem:
         return None
     if ":" in text:
         return f"the label is missing: the line starts with {_shown(text)}"
-    if all(_number_problem(part) is None for part in text.split(",")):
+    if _LABELS.fullmatch(text):
         return f"the label {_shown(text)} names several classes, rfx takes one label a line"
     return f"the label {_shown(text)} {problem}"
 
@@ -171,15 +180,15 @@ def _entry_problem(text, last, zero_based):
         return 0, f"{_shown(text)}: query ids (ranking data) are not supported", last
     if not colon:
         return 0, f"{_shown(text)} is not index:value", last
-    if not re.fullmatch(r"[+-]?[0-9]+", name, re.ASCII):
+    if not _INDEX.fullmatch(name):
         return 0, f"the index {_shown(name)} is not a whole number" if name else f"{_shown(text)} has no index", last
-    if name[0] == "+" or (name[0] == "-" and int(name) == 0):
+    if name[0] == "+" or (name[0] == "-" and not name.strip("-0")):
         return 0, f"the index {_shown(name)} has a sign", last
+    if name[0] == "-":
+        return 0, f"the index {name if len(name) <= _LONGEST else _shown(name)} is negative", last
     if len(name) > 18:
         return 0, f"the index {_shown(name)} is too large", last
     index = int(name)
-    if index < 0:
-        return 0, f"the index {index} is negative", last
     if index == 0 and not zero_based:
         return 0, "the index is 0 but indices start at 1 (a file that starts at 0 is read with --zero-based)", last
     if index == last:

@@ -3,6 +3,7 @@
 import os
 import resource
 import signal
+import stat
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -26,29 +27,73 @@ def data_dir() -> Path:
 
 
 def prepare_numba_cache() -> None:
-    """Point `NUMBA_CACHE_DIR` at rfx's cache, or at a private temporary folder where that can't be written.
+    """Point `NUMBA_CACHE_DIR` at a folder that only this user can write to, for numba runs the code that it finds there.
 
-    Must run before numba is imported; a value set by the user is left alone.
+    It is in rfx's cache, else among the temporary folders, else a fresh one for this process alone. Must run before numba is
+    imported; a value set by the user is left alone.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
     folder = cache_dir() / "numba"
-    if not _made_ours(folder):
+    if not private_folder(folder):
         import tempfile
 
         folder = Path(tempfile.gettempdir()) / f"rfx-numba-{os.getuid()}"
-        if not _made_ours(folder):
-            folder = tempfile.mkdtemp(prefix="rfx-numba-")
+        if not private_folder(folder):
+            folder = _passing_folder()
     os.environ["NUMBA_CACHE_DIR"] = str(folder)
 
 
-def _made_ours(folder) -> bool:
-    """Make the folder where it is missing; is it this user's, and writable?"""
+def private_folder(folder) -> bool:
+    """Make `folder` where it is missing; is it a real folder, no link, that no other user can write to or exchange?"""
+    folder = Path(os.path.abspath(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid()
+        status = os.lstat(folder)
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+            return False
+        if status.st_mode & 0o055:
+            os.chmod(folder, 0o700)
+        return os.access(folder, os.W_OK | os.X_OK) and _is_out_of_reach(folder)
     except OSError:
         return False
+
+
+def _is_out_of_reach(path) -> bool:
+    """Whether no other user can put something else in the place of `path`: by a folder or a link on the way to it.
+
+    What is there must be this user's or the system's, and others must not write to it, unless it is sticky, as /tmp is, or
+    nobody else comes as far.
+    """
+    ours = {0, os.getuid(), os.lstat("/").st_uid}
+    reached = True  # by others
+    for parent in reversed(path.parents):
+        status = os.lstat(parent)
+        if reached and status.st_uid not in ours:
+            return False
+        if stat.S_ISLNK(status.st_mode):
+            if not _is_out_of_reach(Path(os.path.realpath(parent)) / "inside"):
+                return False
+            reached = True
+        else:
+            reached = reached and bool(status.st_mode & 0o011)
+            if reached and status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
+                return False
+    return True
+
+
+def _passing_folder() -> str:
+    """A fresh private folder that goes when this process ends."""
+    import atexit
+    import logging
+    import shutil
+    import tempfile
+
+    folder, owner = tempfile.mkdtemp(prefix="rfx-numba-"), os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+    message = "compiled code can't be kept in %s, so that every command compiles anew; RFX_CACHE may name a folder of your own"
+    logging.getLogger(__name__).warning(message, cache_dir() / "numba")
+    return folder
 
 
 def threads() -> int:

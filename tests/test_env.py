@@ -1,0 +1,154 @@
+"""Folders that code is run from are this user's alone; memory that may be taken."""
+
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from rfx import env
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder whose parents nobody else can write to, a cache that can't be written, and a temporary folder like /tmp."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "file").write_text("a file where a folder is wanted")
+    shared = tmp_path / "tmp"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    return tmp_path
+
+
+def prepared(monkeypatch) -> Path:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    env.prepare_numba_cache()
+    return Path(os.environ["NUMBA_CACHE_DIR"])
+
+
+def test_the_cache_is_made_private(own, monkeypatch):
+    monkeypatch.setenv("RFX_CACHE", str(own / "cache"))
+    folder = prepared(monkeypatch)
+    assert folder == own / "cache" / "numba" and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)
+    assert prepared(monkeypatch) == folder and stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_folder_of_ones_own_among_the_temporary_ones(own, monkeypatch, caplog):
+    folder = prepared(monkeypatch)
+    assert folder == own / "tmp" / f"rfx-numba-{os.getuid()}" and prepared(monkeypatch) == folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and not caplog.text
+
+
+def test_a_value_of_the_users_is_left_alone(own, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/somewhere")
+    env.prepare_numba_cache()
+    assert os.environ["NUMBA_CACHE_DIR"] == "/somewhere"
+
+
+def planted(place, how, elsewhere):
+    """What another user might have put at a predictable place."""
+    if how == "link":
+        elsewhere.mkdir(mode=0o700)
+        place.symlink_to(elsewhere)
+    elif how == "dangling link":
+        place.symlink_to(elsewhere)
+    elif how == "file":
+        place.write_text("")
+    else:
+        place.mkdir()
+        place.chmod({"for all": 0o777, "for the group": 0o770, "sticky": 0o1777}[how])
+
+
+@pytest.mark.parametrize("how", ["link", "dangling link", "file", "for all", "for the group", "sticky"])
+def test_what_others_can_write_to_is_passed_over(own, monkeypatch, how, caplog):
+    place = own / "tmp" / f"rfx-numba-{os.getuid()}"
+    planted(place, how, own / "elsewhere")
+    folder = prepared(monkeypatch)
+    assert folder.parent == own / "tmp" and folder != place and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert "compiled code can't be kept in" in caplog.text and "RFX_CACHE" in caplog.text
+    assert not (own / "elsewhere").exists() or not list((own / "elsewhere").iterdir())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_anothers_folder_is_passed_over(own, monkeypatch):
+    place = own / "tmp" / f"rfx-numba-{os.getuid()}"
+    place.mkdir(mode=0o700)
+    os.chown(place, 12345, -1)
+    assert prepared(monkeypatch) != place
+
+
+@pytest.fixture
+def reached():
+    """A folder that other users can come to, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        if not all(parent.stat().st_mode & 0o011 for parent in Path(folder).parents) or not env.private_folder(Path(folder) / "probe"):
+            pytest.skip("the temporary folder is one that nobody else comes to")
+        yield Path(folder)
+
+
+def test_the_way_to_a_folder(reached):
+    inner = reached / "a" / "b"
+    inner.mkdir(parents=True)
+    (reached / "private").mkdir(mode=0o700)
+    for name in (reached / "link", reached / "private" / "link"):
+        name.symlink_to(inner)
+    ways = [inner / "numba", reached / "link" / "numba", reached / "private" / "link" / "numba"]
+    assert all(map(env.private_folder, ways))  # through links of one's own, too
+    assert not env.private_folder(reached / "link")
+    (reached / "a").chmod(0o777)
+    assert not any(map(env.private_folder, ways))
+    (reached / "a").chmod(0o1777)
+    assert all(map(env.private_folder, ways))
+    (reached / "a").chmod(0o777)
+    reached.chmod(0o700)  # nobody else comes to the folder that all could write to
+    assert all(map(env.private_folder, ways))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
+def test_a_link_of_anothers_on_the_way(reached):
+    (reached / "a").mkdir()
+    (reached / "link").symlink_to(reached / "a")
+    assert env.private_folder(reached / "link" / "numba")
+    os.lchown(reached / "link", 12345, -1)
+    assert not env.private_folder(reached / "link" / "numba")
+
+
+class Planted:
+    def __reduce__(self):
+        return exec, ("open(__import__('os').environ['PLANTED'], 'w')",)
+
+
+def test_code_planted_in_the_temporary_folder_does_not_run(own):
+    """The whole accident: numba's index files are pickles, and a link leads the process to somebody's."""
+    trap = own / "trap"
+    trap.mkdir(mode=0o777)
+    (own / "tmp" / f"rfx-numba-{os.getuid()}").symlink_to(trap)
+    surroundings = os.environ | {"TMPDIR": str(own / "tmp"), "PLANTED": str(own / "ran"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = own / "program.py"
+    program.write_text(
+        "import os, rfx\nfrom numba import njit\n@njit(cache=True)\ndef one():\n    return 1\none()\nprint(os.environ['NUMBA_CACHE_DIR'])"
+    )
+
+    def run(**more):
+        return subprocess.run([sys.executable, program], env=surroundings | more, capture_output=True, text=True).stdout.strip()
+
+    # where numba writes when it is told to take the trap: somebody can see that beforehand, and put pickles there
+    run(NUMBA_CACHE_DIR=str(trap))
+    indices = list(trap.rglob("*.nbi"))
+    assert indices
+    for index in indices:
+        index.write_bytes(pickle.dumps(Planted()))
+    run(NUMBA_CACHE_DIR=str(trap))
+    assert (own / "ran").exists()  # the trap works
+    (own / "ran").unlink()
+    folder = run()
+    assert not (own / "ran").exists() and folder != str(trap) and not os.path.exists(folder)

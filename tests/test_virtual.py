@@ -93,3 +93,6 @@ def test_coulomb_matrices_and_what_no_permutation_changes():
     assert np.all(np.diff(np.abs(values), axis=1) <= 1e-9)
     assert virtual.triangles(C).shape == (3, 21)
     np.testing.assert_allclose(virtual.triangles(C)[0, :6], C[0, 0])
+    np.testing.assert_array_equal(virtual.from_triangles(virtual.triangles(C)), C)
+    with pytest.raises(UsageError, match="rows of 22 numbers are not upper triangles"):
+        virtual.from_triangles(np.zeros((2, 22)))

@@ -161,6 +161,18 @@ def triangles(matrices) -> np.ndarray:
     return matrices[:, rows, columns]
 
 
+def from_triangles(rows) -> np.ndarray:
+    """The symmetric matrices (n, atoms, atoms) of upper triangles (n, atoms (atoms + 1) / 2); UsageError for another width."""
+    atoms = int(round((np.sqrt(8 * rows.shape[1] + 1) - 1) / 2))
+    if atoms * (atoms + 1) // 2 != rows.shape[1]:
+        raise UsageError(f"rows of {rows.shape[1]} numbers are not upper triangles of Coulomb matrices")
+    upper, right = np.triu_indices(atoms)
+    out = np.zeros((len(rows), atoms, atoms))
+    out[:, upper, right] = rows
+    out[:, right, upper] = rows
+    return out
+
+
 def eigenvalues(matrices) -> np.ndarray:
     """(n, atoms) eigenvalues by falling size."""
     values = np.linalg.eigvalsh(matrices)

@@ -1,0 +1,124 @@
+"""`doubly-sgd`: doubly stochastic gradients (Dai et al. 2014): every step takes random rows and features that were never used."""
+
+import numpy as np
+
+from rfx.errors import DataError, UsageError
+from rfx.features import check_variant
+from rfx.features.growing import PIECE, GrowingMap
+from rfx.methods.options import MOST
+from rfx.methods.streaming import StreamMethod
+from rfx.model import Array
+from rfx.options import Option
+from rfx.solvers.stochastic.doubly import DAMPING, DoublySGD
+from rfx.solvers.stochastic.steps import KINDS, Steps
+
+STEP = Option(
+    "step",
+    str,
+    "Step sizes.",
+    {
+        "theorem": "theta / (t + t0), theta nu from 1 to 2",
+        "root": "theta / sqrt(t + t0)",
+        "decay": "step0 / (1 + step1 t)",
+        "constant": "step0",
+    },
+    default="constant",
+)
+THETA = Option("theta", float, "See --step; by default 1 / nu (theorem), 1 (root).", low=0, open_low=True)
+T0 = Option("t0", float, "See --step; by default 2 theta (theorem), 0 (root).", low=0)
+STEP0 = Option("step0", float, "See --step.", low=0, open_low=True, default=1.0)
+STEP1 = Option("step1", float, "See --step.", low=0, default=1e-4)
+STEPS = (STEP, THETA, T0, STEP0, STEP1)
+MEMORY = Option(
+    "max_memory", float, "MiB of sampled frequencies that are kept between steps; others are made again from the seed.", low=1, default=256.0
+)
+
+
+def steps_of(params) -> Steps:
+    """The steps of the options; UsageError where the theorem does not allow them."""
+    kind, nu, theta, t0 = params["step"], params["nu"], params["theta"], params["t0"]
+    if kind == "theorem":
+        theta = (1 / nu if nu else None) if theta is None else theta
+        t0 = (2 * theta if theta else 0.0) if t0 is None else t0
+    elif kind == "root":
+        theta = 1.0 if theta is None else theta
+    return Steps(kind, nu, theta, t0 or 0.0, params["step0"], params["step1"])
+
+
+class DoublySgd(StreamMethod):
+    """f = sum_j coef_j phi_j over features that are made again from (seed, j) whenever they are needed; no bias."""
+
+    name = "doubly-sgd"
+    summary = "doubly stochastic gradients: random rows and fresh random features in every step, for rows without end"
+    options = (
+        *StreamMethod.options,
+        Option("features", str, "Fourier features: sqrt2 cos(w.x + b), or cos and sin of the same w.", ("offset", "pairs"), default="offset"),
+        Option("block", int, "Features of a step.", low=1, high=MOST, default=256),
+        Option(
+            "max_blocks",
+            int,
+            "Blocks of features after which a step takes one of them again, drawn at random: not the paper's algorithm but what the "
+            "authors' program for graphics cards does.",
+            low=1,
+            high=MOST,
+        ),
+        *STEPS,
+        Option("precondition", bool, "Multiply the step of a block by the inverse of its covariance on the batch.", default=False),
+        Option("damping", float, "What is added to that covariance, besides nu.", low=0, open_low=True, default=DAMPING),
+        Option(
+            "averaging",
+            str,
+            "What predicts.",
+            {"none": "the last f, as in the paper", "uniform": "the mean over all steps", "linear": "the mean with weight t"},
+            default="none",
+        ),
+        MEMORY,
+    )
+    arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
+
+    def check_given(self, given):
+        super().check_given(given)
+        check_variant(self.params["kernel"], self.params["block"], self.params["features"])
+        steps_of(self.params)
+        if self.params["max_blocks"] is not None and "budget_samples" not in given and self.params["averaging"] == "none":
+            return
+
+    def _make(self, state):
+        p = self.params
+        return DoublySGD(
+            self._growing(p["block"]), self.n_outputs, self.loss, p["nu"], steps_of(p), block=p["block"], max_blocks=p["max_blocks"],
+            precondition=p["precondition"], damping=p["damping"], averaging=p["averaging"], seed=p["seed"],
+        )  # fmt: skip
+
+    def _growing(self, block):
+        p = self.params
+        piece = block * max(1, PIECE // block)
+        options = {"variant": p["features"], "dtype": self._input_dtype(), "piece": piece, "max_memory_mb": p["max_memory"]}
+        return GrowingMap(p["kernel"], self.n_prepared, p["seed"], self.kernel_params, **options)
+
+    def _tracked(self):
+        if self._held_out is None or self.params["averaging"] != "none":
+            return super()._tracked()
+        return self.solver.expansion.track(self.inputs.transform(self._held_out[0], self._input_dtype())).values
+
+    def _model_arrays(self):
+        return {"coef": self.solver.expansion.coef}
+
+    def _restore_solver(self, arrays):
+        coef = arrays["coef"]
+        if len(coef) % self.params["block"]:
+            raise DataError(f"its {len(coef)} coefficients are not of blocks of {self.params['block']}")
+        self.solver = DoublySGD(
+            self._growing(self.params["block"]), self.n_outputs, self.loss, 0.0, Steps("constant"), block=self.params["block"]
+        )
+        self.solver.expansion.restore({"coef": np.asarray(coef, np.float64), "scales": np.array([1.0, 0.0, 0.0])})
+
+    def _describe(self):
+        return self._describe_model()
+
+    def _describe_model(self):
+        e = self.solver.expansion
+        return {"n_features": e.n_features, "model_size": e.n_features, "step": self.params["step"]}
+
+
+__all__ = ["STEPS", "DoublySgd", "UsageError", "steps_of"]

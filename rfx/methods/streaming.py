@@ -1,0 +1,422 @@
+"""What the stochastic methods share: rows come in batches, from arrays, files, standard input or without end, and training can
+be stopped, saved and taken up again at any batch.
+
+The objective is a mean: nu/2 ||f||^2 + E L(f(x), y), nu = lam / n (Dai et al. 2014, equation 1).
+"""
+
+import logging
+import time
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import losses
+from rfx.data import guess_task, virtual
+from rfx.data.pca import PCA
+from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream, shuffled
+from rfx.data.survey import Inputs, Survey
+from rfx.errors import DataError, UsageError
+from rfx.features import MAPS
+from rfx.methods import checkpoints, gamma
+from rfx.methods.base import UNSAID, Method
+from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MOST
+from rfx.model import Array
+from rfx.options import Option
+
+log = logging.getLogger(__name__)
+
+# Rows from which all is learnt that must be known beforehand, of an input that can be read once.
+HEAD = 10_000
+# Rows for one prediction at a time; a curve has a point every time the samples have grown by this factor.
+ROWS, GROWTH = 8192, 1.3
+KERNEL_CHOICES = ("gaussian", "laplacian", "laplacian-l2", "matern-3/2", "matern-5/2", "polynomial-2", "polynomial-3", "exponential")
+
+NU = Option("nu", float, "Regularisation of the mean loss, lambda / n: nu/2 ||f||^2.", low=0, default=1e-6)
+BATCH = Option("batch", int, "Rows of a step.", low=1, high=MOST, default=256)
+EPOCHS = Option("epochs", int, "Passes over the rows.", low=1, high=MOST, default=1)
+BUFFER = Option("buffer", int, "Rows of a file or of standard input that are shuffled with one another; 0 keeps their order.", low=0, high=MOST, default=16384)
+HEAD_ROWS = Option(
+    "head",
+    int,
+    f"Rows at the beginning that scaling, labels, components and gamma are learnt from; by default all, of standard input {HEAD:,}.",
+    low=1,
+    high=MOST,
+)
+UNIT = Option("unit", bool, "Divide rows, once they are scaled, by their length.", default=False)
+PCA_TO = Option("pca", int, "Keep so many principal components of the scaled rows.", low=1, high=MOST)
+CENTRED = Option("pca_centred", bool, "Principal components about the mean of the rows; false: about the origin.", default=True)
+VIRTUAL = Option(
+    "virtual",
+    str,
+    "Train on changed copies of the rows, without end.",
+    {
+        "none": "",
+        "digits": "square images are turned, scaled, shifted and bent",
+        "molecules": "the atoms of Coulomb matrices (upper triangles) are put in any order",
+        "molecules-sorted": "in the order of row norms with noise",
+    },
+    default="none",
+)
+SECONDS = Option("budget_seconds", float, "Seconds of training after which it ends well.", low=0, open_low=True, high=2e6)
+SAMPLES = Option("budget_samples", int, "Rows after which training ends well, however many passes that takes.", low=1, high=10**12)
+EPSILON = Option("epsilon", float, "Half the width of the tube of epsilon_insensitive.", low=0, default=0.1)
+OPTIONS = (
+    KERNEL.but(choices=lambda: [name for name in MAPS if name in KERNEL_CHOICES or name.startswith("arccosine")]),
+    GAMMA.but(choices=GAMMA.choices | {"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"}),
+    LOSS.but(
+        help="The loss; by default squared for regression, hinge for two classes, softmax for more where the method has it.",
+        choices=("hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "softmax"),
+    ),
+    EPSILON, NU, BATCH, EPOCHS, BUFFER, HEAD_ROWS, UNIT, PCA_TO, CENTRED, VIRTUAL, SECONDS, SAMPLES, DTYPE,
+)  # fmt: skip
+# Options that a training that is taken up again may change.
+CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
+
+
+class StreamMethod(Method):
+    """f and how it is made, batch by batch: fit, partial_fit, or fit_stream for rows that never all fit.
+
+    A subclass defines `_make` (the solver, once the rows' survey is known), `_restore_solver`, `_describe_model` and
+    `_model_arrays`. `watch(X, y)` before training keeps a curve of the error on held-out rows, `keep(path, every, resume)`
+    checkpoints.
+    """
+
+    options = OPTIONS
+    # losses that it does not have
+    without: tuple[str, ...] = ()
+    arrays = Method.arrays | {
+        "pca_mean": Array("f", "inputs"),
+        "pca_components": Array("f", "inputs components"),
+    }
+
+    def __init__(self, **given):
+        super().__init__(**given)
+        self.solver = self._held_out = self._checkpoint = self._live = self.progress = None
+        self.curve: list[dict] = []
+        self.samples, self.seconds, self._loss_sum, self._loss_rows, self._next_point = 0, 0.0, 0.0, 0, 1
+
+    # ------------------------------------------------------------------ training
+
+    def watch(self, X, y) -> "StreamMethod":
+        """Score on these rows as training goes on, outside of its clock: `curve` gets samples, seconds, error, loss."""
+        self._held_out = X, np.asarray(y, np.float64)
+        return self
+
+    def keep(self, path, every: int | None = None, resume: bool = False) -> "StreamMethod":
+        """Write a checkpoint to `path` every so many steps and at the end; resume: begin with the one that is there."""
+        self._checkpoint = checkpoints.Keeper(path, every, resume)
+        return self
+
+    def fit(self, X, y):
+        """Learn from X (n, d), array or CSR, and y (n,), in a random order of every epoch's own (or from virtual examples of them)."""
+        start = time.perf_counter()
+        y = np.asarray(y, np.float64)
+        if X.shape[0] == 0 or X.shape[0] != len(y):
+            raise DataError(f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets")
+        source = self._virtual(X, y) if self.params["virtual"] != "none" else ArraySource(X, y, seed=self.params["seed"])
+        return self._fit_source(source, lambda: iter([(X, y)]), 0, start)
+
+    def fit_stream(self, source: Source):
+        """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
+        start = time.perf_counter()
+        if self.params["virtual"] != "none":
+            raise UsageError("--virtual needs the rows in memory; leave out --stream")
+        head = self.params["head"] or (None if source.rewindable else HEAD)
+        if head is None and not source.rewindable:
+            raise DataError(f"{source.name} can be read once")
+
+        def chunks():
+            if head is not None:
+                yield source.peek(head)
+                return
+            source.rewind()
+            while (part := source.read(65536)) is not None:
+                yield part[:2]
+            source.rewind()
+
+        return self._fit_source(source, chunks, self.params["buffer"], start)
+
+    def partial_fit(self, X, y, classes=None):
+        """Steps over the rows X (n, d), y (n,) in their order, in batches; the first call also learns scaling, gamma and, unless
+        `classes` says them, the labels from its rows."""
+        y = np.asarray(y, np.float64)
+        if self.solver is None:
+            self._learn(lambda: iter([(X, y)]), classes)
+            self._start()
+        for X_part, y_part, index in Stream(ArraySource(X, y), self.params["batch"]):
+            self._advance(X_part, y_part, index)
+        self._finish(self.seconds)
+        return self
+
+    def _virtual(self, X, y):
+        if self.params["budget_samples"] is None and self.params["budget_seconds"] is None:
+            raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds")
+        order, seed = shuffled(len(y), self.params["seed"], 0), self.params["seed"]
+        if self.params["virtual"] == "digits":
+            side = int(np.ceil(np.sqrt(X.shape[1])))
+            images = np.zeros((len(y), side * side), np.uint8 if _is_bytes(X) else np.float32)
+            for start in range(0, len(y), ROWS):
+                part = X[order[start : start + ROWS]]
+                images[start : start + ROWS, : X.shape[1]] = part.toarray() if sp.issparse(part) else part
+            images, n_inputs = images.reshape(-1, side, side), X.shape[1]
+
+            def make(start, stop):
+                made = virtual.deform(images, np.arange(start, stop), seed)
+                return made.reshape(stop - start, -1)[:, :n_inputs], y[order[np.arange(start, stop) % len(y)]]
+        else:
+            matrices = virtual.from_triangles((X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))[order])
+            noise = 1.0 if self.params["virtual"] == "molecules-sorted" else None
+
+            def make(start, stop):
+                made = virtual.permute(matrices, np.arange(start, stop), seed, noise)
+                return virtual.triangles(made), y[order[np.arange(start, stop) % len(y)]]
+
+        return GeneratedSource(make, X.shape[1])
+
+    def _fit_source(self, source, chunks, buffer, start):
+        deadline = self.params["timeout"]
+        self.deadline = None if deadline is None else time.monotonic() + deadline
+        p = self.params
+        endless = p["budget_samples"] is not None or p["virtual"] != "none"
+        stream = Stream(source, p["batch"], buffer, p["seed"], None if endless and source.rewindable else p["epochs"])
+        saved = self._checkpoint.load(self) if self._checkpoint else None
+        if saved is None:
+            self._learn(chunks)
+            stream = Stream(source, p["batch"], buffer, p["seed"], stream.epochs)
+            self._start()
+        else:
+            checkpoints.restore(self, *saved)
+            self._start(saved[1])
+            stream.seek(saved[0]["position"])
+        self._learning = time.perf_counter() - start
+        with np.errstate(**UNSAID):
+            status = self._consume(stream)
+        if self._checkpoint:
+            self._checkpoint.write(self, stream)
+        self._finish(time.perf_counter() - start - self._evaluating, status)
+        return self
+
+    def _learn(self, chunks, classes=None):
+        """The survey of the rows, and what follows from it: task, loss, labels, inputs, the kernel's parameters."""
+        p = self.params
+        found = Survey(
+            chunks, scaling=p["scaling"], unit=p["unit"], pca=p["pca"], centred=p["pca_centred"], dtype=self._input_dtype(), seed=p["seed"]
+        )
+        self.n_rows, self.n_inputs = found.n_rows, found.n_inputs
+        labels = np.unique(np.asarray(classes, np.float64)) if classes is not None else found.labels
+        self.task = p["task"] or (guess_task(labels) if labels is not None else "regression")
+        self.classes = self.target_scaler = None
+        if self.task == "regression":
+            self.target_scaler = found.target_scaler(p["target_scaling"])
+        elif labels is None:
+            raise DataError("the targets have more than 1,000 values, too many for classes; set --task regression")
+        elif self.task == "binary" and len(labels) > 2:
+            raise DataError(f"the task is binary, but the targets have {len(labels)} values; set --task multiclass")
+        else:
+            self.classes = labels
+        if self.task != "regression" and p["target_scaling"] != "none":
+            raise UsageError(f"--target-scaling is {p['target_scaling']}, which is for regression, but the task is {self.task}")
+        self.loss = self._choose_loss()
+        self.scaler, self.inputs = found.inputs.scaler, found.inputs
+        self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], found.X, self._encode_rows(found.y), p["nu"] * found.n_rows, p["seed"])
+        self._sample = found.X
+        self.n_prepared = found.X.shape[1]
+
+    def _choose_loss(self):
+        default = {"regression": "squared", "binary": "hinge"}.get(self.task, "hinge" if "softmax" in self.without else "softmax")
+        name = self.params["loss"] or default
+        if name in self.without:
+            raise UsageError(f"--loss is {name}, which method {self.name} does not have")
+        if self.task == "regression" and name not in ("squared", "absolute", "epsilon_insensitive"):
+            raise UsageError(f"--loss is {name}, but the task is regression; choose squared, absolute or epsilon_insensitive")
+        if name == "softmax" and self.task != "multiclass":
+            raise UsageError(f"--loss is softmax, but the task is {self.task}; choose logistic")
+        return losses.get_loss(name, self.params["epsilon"])
+
+    @property
+    def n_outputs(self) -> int:
+        return 1 if self.classes is None or len(self.classes) <= 2 else len(self.classes)
+
+    def _encode_rows(self, y):
+        """Targets (n, outputs): scaled, +-1, or for softmax 0 and 1. DataError for a label that was not known beforehand."""
+        if self.task == "regression":
+            return self.target_scaler.transform(y)[:, None]
+        place = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+        unknown = self.classes[place] != y
+        if unknown.any():
+            known = ", ".join(f"{label:g}" for label in self.classes[:10])
+            raise DataError(
+                f"the label {y[np.argmax(unknown)]:g} was not among the rows that labels were learnt from ({known}); raise --head"
+            )
+        if len(self.classes) <= 2:
+            positive = self.classes[-1] if len(self.classes) == 2 or self.classes[0] > 0 else np.inf
+            return np.where(y == positive, 1.0, -1.0)[:, None]
+        hot = np.zeros((len(y), len(self.classes)))
+        hot[np.arange(len(y)), place] = 1.0
+        return hot if self.loss.name == "softmax" else 2 * hot - 1
+
+    def _start(self, state=None):
+        self.solver = self._make(state)
+        if state is not None:
+            self.solver.restore({name[7:]: value for name, value in state.items() if name.startswith("solver_")})
+        self._live, self._evaluating = self._tracked(), 0.0
+
+    def _tracked(self):
+        """A function of no arguments: decision values of the held-out rows."""
+        if self._held_out is None:
+            return None
+        X = self.inputs.transform(self._held_out[0], self._input_dtype())
+        return lambda: self._values(X)
+
+    def _consume(self, stream) -> str:
+        p = self.params
+        started, before = time.perf_counter(), self.seconds
+        self._evaluating = 0.0
+        for X, y, index in stream:
+            self._advance(X, y, index)
+            self.seconds = before + time.perf_counter() - started - self._evaluating
+            if self._live or self.progress:
+                self._point()
+            if self._checkpoint and self._checkpoint.due(self.solver.t):
+                self._checkpoint.write(self, stream)
+            if p["budget_samples"] is not None and self.samples >= p["budget_samples"]:
+                break
+            if p["budget_seconds"] is not None and self.seconds >= p["budget_seconds"]:
+                break
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                return "timeout"
+        return "converged"
+
+    def _advance(self, X, y, index):
+        rows = self.inputs.transform(X, self._input_dtype())
+        loss = self._step(rows, self._encode_rows(y), index)
+        self.samples += len(y)
+        # the mean loss of the last tenth of the rows
+        keep = 1.0 if self._loss_rows < 0.1 * self.samples else 1.0 - len(y) / self._loss_rows
+        self._loss_sum, self._loss_rows = keep * self._loss_sum + loss * len(y), keep * self._loss_rows + len(y)
+
+    def _step(self, X, Y, index) -> float:
+        return self.solver.step(X, Y)
+
+    def _point(self, last=False):
+        """A point of the curve where one is due."""
+        if self.samples < self._next_point and not last:
+            return
+        self._next_point = max(self.samples + 1, self.samples * GROWTH)
+        start = time.perf_counter()
+        entry = {"samples": self.samples, "seconds": round(self.seconds, 4), "steps": self.solver.t, "loss": self.mean_loss}
+        if self._live:
+            entry["error"] = self._error(self._live(), self._held_out[1])
+        self.curve.append(entry)
+        if self.progress:
+            self.progress(entry)
+        self._evaluating += time.perf_counter() - start
+
+    def _error(self, values, y) -> float:
+        """Share of wrong labels, or mean absolute error in the targets' own units."""
+        decision = values[:, 0] if values.shape[1] == 1 else values
+        found = self.labels(decision)
+        return float(np.mean(np.abs(found - y)) if self.task == "regression" else np.mean(found != y))
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean loss of the latest rows, each before its own step."""
+        return self._loss_sum / max(self._loss_rows, 1e-300)
+
+    def _finish(self, seconds, status="converged"):
+        if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
+            self._point(last=True)
+        self.lam = self.params["nu"] * self.n_rows
+        self._check_finite()
+        self.info = {
+            "task": self.task, "n_train": self.n_rows, "n_inputs": self.n_inputs, "method": self.name,
+            "kernel": self.params["kernel"], "solver": None, "loss": self.loss.name, "lam": self.lam, "objective": self.mean_loss,
+            "gap": None, "n_iter": self.solver.t, "converged": status == "converged", "ended": status,
+            "seconds_features": 0.0, "seconds_fit": seconds, "samples": self.samples, "seconds_steps": self.seconds,
+            "kernel_params": {key: value for key, value in self.kernel_params.items() if np.isscalar(value)},
+        } | self._describe_model()  # fmt: skip
+        if self.curve:
+            self.info["curve"] = self.curve
+        self.trace = self.curve
+
+    def _check_finite(self):
+        if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in self._model_arrays().values())):
+            raise DataError(
+                f"training {self.name} gave numbers that are not finite (mean loss {self.mean_loss:g}); smaller steps or another --gamma may help"
+            )
+
+    # ------------------------------------------------------------------ prediction, files
+
+    def _decide(self, X):
+        out = np.empty((X.shape[0], self.n_outputs))
+        for start in range(0, X.shape[0], ROWS):
+            out[start : start + ROWS] = self._values(self.inputs.after_scaling(X[start : start + ROWS]))
+        return out
+
+    def score(self, X, y):
+        """As every method; regression has `mae`, the mean absolute error in the targets' own units, besides."""
+        found = super().score(X, y)
+        if self.task == "regression":
+            found["mae"] = float(np.mean(np.abs(self.predict(X) - y)))
+        return found
+
+    def _values(self, X):
+        """(n, outputs) values of f for prepared rows."""
+        return self.solver.predictions(X)
+
+    def _learned(self) -> tuple[dict, dict]:
+        """What the rows have taught besides f: header and arrays."""
+        p = self.inputs.pca
+        header = {
+            "unit": self.inputs.unit, "centred": None if p is None else p.centred, "kernel_params": _plain(self.kernel_params),
+            "n_rows": self.n_rows, "n_inputs": self.n_inputs, "n_prepared": self.n_prepared,
+        }  # fmt: skip
+        return header, {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
+
+    def _restore_learned(self, header, arrays):
+        pca = None
+        if "pca_components" in arrays:
+            pca = PCA.from_dict({"centred": header["centred"], "mean": arrays["pca_mean"], "components": arrays["pca_components"]})
+        self.inputs = Inputs(self.scaler, header["unit"], pca)
+        self.kernel_params = header["kernel_params"]
+        self.n_rows, self.n_inputs, self.n_prepared = header["n_rows"], header["n_inputs"], header["n_prepared"]
+        self.lam = self.params["nu"] * self.n_rows
+
+    def _state(self):
+        header, arrays = self._learned()
+        return header, arrays | self._model_arrays()
+
+    def _restore(self, header, arrays):
+        self.loss = losses.get_loss(self.loss.name, self.params["epsilon"])
+        self._restore_learned(header, arrays)
+        self._restore_solver(arrays)
+
+    def _vectors(self, X):
+        return 0
+
+    # ------------------------------------------------------------------ to define
+
+    def _make(self, state):
+        """The solver; state: arrays of a checkpoint, None at the beginning."""
+        raise TypeError(f"{type(self).__name__} does not define _make")
+
+    def _restore_solver(self, arrays):
+        """self.solver, as far as prediction needs it, from a model file's arrays."""
+        raise TypeError(f"{type(self).__name__} does not define _restore_solver")
+
+    def _model_arrays(self) -> dict:
+        raise TypeError(f"{type(self).__name__} does not define _model_arrays")
+
+    def _describe_model(self) -> dict:
+        """n_features, model_size and what else the model is, for info."""
+        raise TypeError(f"{type(self).__name__} does not define _describe_model")
+
+
+def _is_bytes(X) -> bool:
+    """Whether all numbers are whole and from 0 to 255."""
+    values = X.data if sp.issparse(X) else X
+    return bool(np.all((values >= 0) & (values <= 255)) and np.array_equal(values, np.rint(values)))
+
+
+def _plain(params):
+    return {key: np.asarray(value).tolist() for key, value in params.items()}

@@ -67,12 +67,18 @@ class GammaKernel(Kernel):
     paper_gamma = 1.0
 
     def learn(self, X, given, seed):
-        """gamma: a number in (0, inf), 'paper' (also None) or 'median' (see `median`)."""
+        """gamma: a number in (0, inf), 'paper' (also None), 'median' (see `median`) or 'median-matlab'.
+
+        median-matlab is how the program of Dai et al. (2014) reads the median trick for exp(-gamma ||x - y||^2): gamma is one over
+        the squared median, twice that of 'median'; for other kernels they are the same.
+        """
         gamma = given.get("gamma")
         if gamma is None or gamma == "paper":
             return {"gamma": self.paper_gamma}
         if gamma == "median":
             return {"gamma": self.median(X, seed)}
+        if gamma == "median-matlab":
+            return {"gamma": self.median(X, seed) * (2.0 if self.metric == "squared" else 1.0)}
         try:
             value = float(gamma)
         except (TypeError, ValueError):

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from rfx import losses, model
 from rfx.data.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
@@ -37,7 +35,7 @@ class Keeper:
             "counts": [method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point],
             "curve": method.curve,
         }
-        arrays |= {"scaler_shift": scaler["shift"], "scaler_scale": scaler["scale"], "sample": _dense(method._sample)}
+        arrays |= {"scaler_shift": scaler["shift"], "scaler_scale": scaler["scale"], "sample": method._sample}
         if method.classes is not None:
             arrays["classes"] = method.classes
         model.write(self.path, header, arrays | {f"solver_{name}": value for name, value in method.solver.state().items()})
@@ -59,7 +57,8 @@ class Keeper:
         for name, value in method.params.items():
             then = header["params"].get(name)
             if name not in CHANGEABLE and then != value:
-                raise UsageError(f"--{name.replace('_', '-')} is {value}, but was {then} when the checkpoint {self.path} was written; give the same")
+                flag = name.replace("_", "-")
+                raise UsageError(f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was written; give the same")
         return header, arrays
 
 
@@ -74,7 +73,3 @@ def restore(method, header, arrays) -> None:
     method._sample = arrays["sample"]
     method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = header["counts"]
     method.curve = header["curve"]
-
-
-def _dense(X):
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)

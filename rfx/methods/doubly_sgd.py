@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.features import check_variant
 from rfx.features.growing import PIECE, GrowingMap
 from rfx.methods.options import MOST
-from rfx.methods.streaming import StreamMethod
+from rfx.methods.streaming import FEATURES, StreamMethod
 from rfx.model import Array
 from rfx.options import Option
 from rfx.solvers.stochastic.doubly import DAMPING, DoublySGD
-from rfx.solvers.stochastic.steps import KINDS, Steps
+from rfx.solvers.stochastic.steps import Steps
 
 STEP = Option(
     "step",
@@ -30,7 +30,11 @@ STEP0 = Option("step0", float, "See --step.", low=0, open_low=True, default=1.0)
 STEP1 = Option("step1", float, "See --step.", low=0, default=1e-4)
 STEPS = (STEP, THETA, T0, STEP0, STEP1)
 MEMORY = Option(
-    "max_memory", float, "MiB of sampled frequencies that are kept between steps; others are made again from the seed.", low=1, default=256.0
+    "max_memory",
+    float,
+    "MiB of sampled frequencies that are kept between steps; others are made again from the seed.",
+    low=1,
+    default=256.0,
 )
 
 
@@ -52,7 +56,7 @@ class DoublySgd(StreamMethod):
     summary = "doubly stochastic gradients: random rows and fresh random features in every step, for rows without end"
     options = (
         *StreamMethod.options,
-        Option("features", str, "Fourier features: sqrt2 cos(w.x + b), or cos and sin of the same w.", ("offset", "pairs"), default="offset"),
+        FEATURES,
         Option("block", int, "Features of a step.", low=1, high=MOST, default=256),
         Option(
             "max_blocks",
@@ -80,8 +84,6 @@ class DoublySgd(StreamMethod):
         super().check_given(given)
         check_variant(self.params["kernel"], self.params["block"], self.params["features"])
         steps_of(self.params)
-        if self.params["max_blocks"] is not None and "budget_samples" not in given and self.params["averaging"] == "none":
-            return
 
     def _make(self, state):
         p = self.params
@@ -119,6 +121,3 @@ class DoublySgd(StreamMethod):
     def _describe_model(self):
         e = self.solver.expansion
         return {"n_features": e.n_features, "model_size": e.n_features, "step": self.params["step"]}
-
-
-__all__ = ["STEPS", "DoublySgd", "UsageError", "steps_of"]

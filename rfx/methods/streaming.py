@@ -11,13 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import losses
-from rfx.data import guess_task, virtual
+from rfx.data import guess_task
 from rfx.data.pca import PCA
-from rfx.data.stream import ArraySource, GeneratedSource, Source, Stream, shuffled
+from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import Inputs, Survey
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS
-from rfx.methods import checkpoints, gamma
+from rfx.kernels import KERNELS
+from rfx.methods import checkpoints, examples, gamma
 from rfx.methods.base import UNSAID, Method
 from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MOST
 from rfx.model import Array
@@ -29,12 +30,14 @@ log = logging.getLogger(__name__)
 HEAD = 10_000
 # Rows for one prediction at a time; a curve has a point every time the samples have grown by this factor.
 ROWS, GROWTH = 8192, 1.3
-KERNEL_CHOICES = ("gaussian", "laplacian", "laplacian-l2", "matern-3/2", "matern-5/2", "polynomial-2", "polynomial-3", "exponential")
 
 NU = Option("nu", float, "Regularisation of the mean loss, lambda / n: nu/2 ||f||^2.", low=0, default=1e-6)
 BATCH = Option("batch", int, "Rows of a step.", low=1, high=MOST, default=256)
 EPOCHS = Option("epochs", int, "Passes over the rows.", low=1, high=MOST, default=1)
-BUFFER = Option("buffer", int, "Rows of a file or of standard input that are shuffled with one another; 0 keeps their order.", low=0, high=MOST, default=16384)
+BUFFER = Option(
+    "buffer", int, "Rows of a file or of standard input that are shuffled with one another; 0: none.", low=0, high=MOST, default=16384
+)
+FEATURES = Option("features", str, "Fourier features: sqrt2 cos(w.x + b), or cos and sin of one w.", ("offset", "pairs"), default="offset")
 HEAD_ROWS = Option(
     "head",
     int,
@@ -45,29 +48,18 @@ HEAD_ROWS = Option(
 UNIT = Option("unit", bool, "Divide rows, once they are scaled, by their length.", default=False)
 PCA_TO = Option("pca", int, "Keep so many principal components of the scaled rows.", low=1, high=MOST)
 CENTRED = Option("pca_centred", bool, "Principal components about the mean of the rows; false: about the origin.", default=True)
-VIRTUAL = Option(
-    "virtual",
-    str,
-    "Train on changed copies of the rows, without end.",
-    {
-        "none": "",
-        "digits": "square images are turned, scaled, shifted and bent",
-        "molecules": "the atoms of Coulomb matrices (upper triangles) are put in any order",
-        "molecules-sorted": "in the order of row norms with noise",
-    },
-    default="none",
-)
 SECONDS = Option("budget_seconds", float, "Seconds of training after which it ends well.", low=0, open_low=True, high=2e6)
 SAMPLES = Option("budget_samples", int, "Rows after which training ends well, however many passes that takes.", low=1, high=10**12)
 EPSILON = Option("epsilon", float, "Half the width of the tube of epsilon_insensitive.", low=0, default=0.1)
+PROJECT = Option("project", bool, "Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.", default=False)
 OPTIONS = (
-    KERNEL.but(choices=lambda: [name for name in MAPS if name in KERNEL_CHOICES or name.startswith("arccosine")]),
+    KERNEL.but(choices=lambda: [name for name in MAPS if not set(KERNELS[name].parameters) - {"gamma"}]),
     GAMMA.but(choices=GAMMA.choices | {"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"}),
     LOSS.but(
         help="The loss; by default squared for regression, hinge for two classes, softmax for more where the method has it.",
         choices=("hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "softmax"),
     ),
-    EPSILON, NU, BATCH, EPOCHS, BUFFER, HEAD_ROWS, UNIT, PCA_TO, CENTRED, VIRTUAL, SECONDS, SAMPLES, DTYPE,
+    EPSILON, NU, BATCH, EPOCHS, BUFFER, HEAD_ROWS, UNIT, PCA_TO, CENTRED, examples.VIRTUAL, SECONDS, SAMPLES, DTYPE,
 )  # fmt: skip
 # Options that a training that is taken up again may change.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
@@ -112,8 +104,13 @@ class StreamMethod(Method):
         start = time.perf_counter()
         y = np.asarray(y, np.float64)
         if X.shape[0] == 0 or X.shape[0] != len(y):
-            raise DataError(f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets")
-        source = self._virtual(X, y) if self.params["virtual"] != "none" else ArraySource(X, y, seed=self.params["seed"])
+            raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+        if self.params["virtual"] == "none":
+            source = ArraySource(X, y, seed=self.params["seed"])
+        elif self.params["budget_samples"] is None and self.params["budget_seconds"] is None:
+            raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds")
+        else:
+            source = examples.source(self.params["virtual"], X, y, self.params["seed"])
         return self._fit_source(source, lambda: iter([(X, y)]), 0, start)
 
     def fit_stream(self, source: Source):
@@ -148,31 +145,6 @@ class StreamMethod(Method):
         self._finish(self.seconds)
         return self
 
-    def _virtual(self, X, y):
-        if self.params["budget_samples"] is None and self.params["budget_seconds"] is None:
-            raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds")
-        order, seed = shuffled(len(y), self.params["seed"], 0), self.params["seed"]
-        if self.params["virtual"] == "digits":
-            side = int(np.ceil(np.sqrt(X.shape[1])))
-            images = np.zeros((len(y), side * side), np.uint8 if _is_bytes(X) else np.float32)
-            for start in range(0, len(y), ROWS):
-                part = X[order[start : start + ROWS]]
-                images[start : start + ROWS, : X.shape[1]] = part.toarray() if sp.issparse(part) else part
-            images, n_inputs = images.reshape(-1, side, side), X.shape[1]
-
-            def make(start, stop):
-                made = virtual.deform(images, np.arange(start, stop), seed)
-                return made.reshape(stop - start, -1)[:, :n_inputs], y[order[np.arange(start, stop) % len(y)]]
-        else:
-            matrices = virtual.from_triangles((X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))[order])
-            noise = 1.0 if self.params["virtual"] == "molecules-sorted" else None
-
-            def make(start, stop):
-                made = virtual.permute(matrices, np.arange(start, stop), seed, noise)
-                return virtual.triangles(made), y[order[np.arange(start, stop) % len(y)]]
-
-        return GeneratedSource(make, X.shape[1])
-
     def _fit_source(self, source, chunks, buffer, start):
         deadline = self.params["timeout"]
         self.deadline = None if deadline is None else time.monotonic() + deadline
@@ -204,7 +176,12 @@ class StreamMethod(Method):
         )
         self.n_rows, self.n_inputs = found.n_rows, found.n_inputs
         labels = np.unique(np.asarray(classes, np.float64)) if classes is not None else found.labels
-        self.task = p["task"] or (guess_task(labels) if labels is not None else "regression")
+        if p["task"] or labels is None:
+            self.task = p["task"] or "regression"
+        elif classes is not None:
+            self.task = "binary" if len(labels) <= 2 else "multiclass"
+        else:
+            self.task = guess_task(found.y)
         self.classes = self.target_scaler = None
         if self.task == "regression":
             self.target_scaler = found.target_scaler(p["target_scaling"])
@@ -219,7 +196,7 @@ class StreamMethod(Method):
         self.loss = self._choose_loss()
         self.scaler, self.inputs = found.inputs.scaler, found.inputs
         self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], found.X, self._encode_rows(found.y), p["nu"] * found.n_rows, p["seed"])
-        self._sample = found.X
+        self._sample = np.asarray(found.X.toarray() if sp.issparse(found.X) else found.X)
         self.n_prepared = found.X.shape[1]
 
     def _choose_loss(self):
@@ -342,7 +319,8 @@ class StreamMethod(Method):
     def _check_finite(self):
         if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in self._model_arrays().values())):
             raise DataError(
-                f"training {self.name} gave numbers that are not finite (mean loss {self.mean_loss:g}); smaller steps or another --gamma may help"
+                f"training {self.name} gave numbers that are not finite (mean loss {self.mean_loss:g}); smaller steps or another "
+                "--gamma may help"
             )
 
     # ------------------------------------------------------------------ prediction, files
@@ -410,12 +388,6 @@ class StreamMethod(Method):
     def _describe_model(self) -> dict:
         """n_features, model_size and what else the model is, for info."""
         raise TypeError(f"{type(self).__name__} does not define _describe_model")
-
-
-def _is_bytes(X) -> bool:
-    """Whether all numbers are whole and from 0 to 255."""
-    values = X.data if sp.issparse(X) else X
-    return bool(np.all((values >= 0) & (values <= 255)) and np.array_equal(values, np.rint(values)))
 
 
 def _plain(params):

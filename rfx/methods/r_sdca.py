@@ -1,0 +1,17 @@
+"""`r-sdca`: dual coordinate ascent on random features (Shalev-Shwartz and Zhang 2013), a baseline of Dai et al. (2014)."""
+
+from rfx.methods.dual import GAP, DualMethod
+from rfx.methods.explicit import RandomFeatures
+from rfx.solvers.stochastic.sdca import LinearSDCA
+
+
+class RSdca(DualMethod, RandomFeatures):
+    """One dual variable a row, maximised exactly in its turn; one number a row is kept."""
+
+    name = "r-sdca"
+    summary = "dual coordinate ascent on random features"
+    options = (*RandomFeatures.options, GAP)
+
+    def _make(self, state):
+        features, count = self._map()
+        return LinearSDCA(features, count, self.n_outputs, self.n_rows, self.loss, self.params["nu"])

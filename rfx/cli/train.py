@@ -1,8 +1,21 @@
 """`rfx train`: one model from a data set or file."""
 
+import sys
+
 import click
 
-from rfx.cli.common import MethodCommand, finish, force_option, given_options, json_option, named, print_path, print_row, threads_option
+from rfx.cli.common import (
+    Count,
+    MethodCommand,
+    finish,
+    force_option,
+    given_options,
+    json_option,
+    named,
+    print_path,
+    print_row,
+    threads_option,
+)
 
 
 @click.command("train", cls=MethodCommand)
@@ -15,10 +28,26 @@ from rfx.cli.common import MethodCommand, finish, force_option, given_options, j
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@click.option(
+    "--stream", is_flag=True, help="Read --data (a LIBSVM or .csv file, or -) as it is needed, never all at once (doubly-sgd and its kind)."
+)
+@click.option(
+    "--n-inputs", type=Count(), default=None, help="Columns of a stream; by default its largest, of standard input the first rows' largest."
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False),
+    default=None,
+    help="Write all that going on takes to this file (doubly-sgd and its kind).",
+)
+@click.option("--every", type=Count(), default=None, help="Steps between checkpoints; by default one at the end.")
+@click.option("--resume", is_flag=True, help="Go on from --checkpoint where it is there; the same input and options give the same model.")
 @force_option
 @threads_option
 @json_option
-def command(method, dataset, test, split, model, results, zero_based, force, as_json, **options):
+def command(
+    method, dataset, test, split, model, results, zero_based, stream, n_inputs, checkpoint, every, resume, force, as_json, **options
+):
     """Train a method on a data set or LIBSVM file; report, save and record it.
 
     \b
@@ -31,14 +60,22 @@ def command(method, dataset, test, split, model, results, zero_based, force, as_
     from rfx import files, methods
     from rfx import model as model_file
     from rfx.experiments import results as results_file
-    from rfx.experiments import single
+    from rfx.experiments import single, streamed
 
-    methods.create(method, **given)  # refuse a wrong option or file before the data is read
+    # a wrong option or file is refused before the data is read
+    streaming = {"stream": stream, "n_inputs": n_inputs, "checkpoint": checkpoint, "every": every, "resume": resume}
+    streaming = {name: value for name, value in streaming.items() if value}
+    streamed.prepare(methods.create(method, **given), streaming)
+    if stream and sys.stderr.isatty():
+        streaming["progress"] = _say
     sources = named("--data", dataset) + named("--test", test)
     if model is not None:
         for path in single.model_files(Path(model), given.get("lam_path")):
             files.guard(("--model", path), sources, model_file.KIND, force)
         model_file.check(model)
+    if checkpoint is not None:
+        files.guard(("--checkpoint", checkpoint), sources, model_file.KIND, force)
+        model_file.check(checkpoint)
     if results is not None:
         files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
         results_file.check(results)
@@ -51,7 +88,7 @@ def command(method, dataset, test, split, model, results, zero_based, force, as_
         "options": given,
         "seed": seed,
         "zero_based": zero_based,
-    }
+    } | streaming
     target = None if model is None else Path(model)
     if given.get("lam_path"):
         rows = single.execute_path(spec, target)
@@ -64,3 +101,10 @@ def command(method, dataset, test, split, model, results, zero_based, force, as_
     else:
         print_row(rows[0], as_json)
     finish(rows)
+
+
+def _say(entry) -> None:
+    """A line on progress of a stream."""
+    error = f", error {entry['error']:.4g}" if "error" in entry else ""
+    rate = entry["samples"] / max(entry["seconds"], 1e-9)
+    click.echo(f"{entry['samples']:,} rows, loss {entry['loss']:.4g}{error}, {rate:,.0f} rows a second", err=True)

@@ -121,22 +121,28 @@ class TextSource(Source):
         except archives.DAMAGE as error:
             raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
 
-    def _chunk(self):
+    def _texts(self):
+        """Whole lines, some megabytes at a time."""
         while True:
             data = self._bytes(self._size)
             raw = self._rest + data
             cut = raw.rfind(b"\n") + 1 if data else len(raw)
             raw, self._rest = raw[:cut], raw[cut:]
-            if not raw and not data:
-                return None
-            if not raw:
-                continue
-            X, y = self.parse(raw, self._line, last=not data)
+            self._last = not data
+            if raw:
+                self._offset += len(raw)
+                yield raw
+            elif self._last:
+                return
+
+    def _chunk(self):
+        for raw in self._texts():
+            X, y = self.parse(raw, self._line, self._last)
             self._digest.update(raw)
-            self._offset += len(raw)
             self._line += raw.count(b"\n")
             if len(y):
                 return X, y
+        return None
 
     def parse(self, raw: bytes, line: int, last: bool):
         """X and y of whole lines, the first of which is number `line` of the input; last: nothing follows."""
@@ -204,6 +210,14 @@ class LibsvmSource(TextSource):
     def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK):
         super().__init__(path, n_inputs, chunk)
         self.zero_based = zero_based
+
+    def widths(self):
+        """The number of columns that each chunk of the file needs, in a pass of its own that ends where it began."""
+        for raw in self._texts():
+            _, _, indices, _, bad = svmtext.parse(raw, self.zero_based)
+            # a bad line is refused where it is read
+            yield int(indices.max()) + 1 if bad < 0 and len(indices) else 0
+        self.rewind()
 
     def parse(self, raw, line, last):
         labels, indptr, indices, values, bad = svmtext.parse(raw, self.zero_based)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rfx import data, env, methods
 from rfx.errors import DataError
-from rfx.experiments import keys, results
+from rfx.experiments import keys, results, streamed
 from rfx.options import Path as LamPath
 
 # what info holds that has a column of its own; the rest of info goes into params
@@ -18,12 +18,18 @@ IN_COLUMNS = frozenset(results.COLUMNS)
 def train(spec: dict):
     """Train the method of a spec on the training rows of its data: (method, data.Split).
 
-    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score.
+    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, curve (see streamed),
+    stream, n_inputs, checkpoint, every, resume.
     """
-    split = load(spec)
-    options = {"task": split.task} | {key: value for key, value in spec["options"].items() if value is not None}
-    method = methods.create(spec["method"], seed=spec.get("seed"), **options)
-    method.fit(split.X_train, split.y_train)
+    options = {key: value for key, value in spec["options"].items() if value is not None}
+    if spec.get("stream"):
+        method = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        split = streamed.train(method, spec)
+    else:
+        split = load(spec)
+        method = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
+        streamed.prepare(method, spec, split)
+        method.fit(split.X_train, split.y_train)
     method.info |= {
         "dataset": split.name,
         "split": split.split,

@@ -1,0 +1,65 @@
+"""Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and curves of held-out error."""
+
+from pathlib import Path
+
+from rfx import data
+from rfx.data import archives, svmlight
+from rfx.data.loading import Split
+from rfx.data.stream import CsvSource, LibsvmSource
+from rfx.errors import UsageError
+
+
+def prepare(method, spec: dict, split=None) -> None:
+    """What a spec says of a stochastic method besides its options: its checkpoints, and the curve over the split's test rows.
+
+    Raises UsageError where another method is given any of it.
+    """
+    asked = [name for name in ("checkpoint", "every", "resume", "curve", "stream") if spec.get(name)]
+    if not asked:
+        return
+    if not hasattr(method, "fit_stream"):
+        raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {method.name}")
+    if (spec.get("every") or spec.get("resume")) and not spec.get("checkpoint"):
+        raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
+    if spec.get("checkpoint"):
+        method.keep(spec["checkpoint"], spec.get("every"), bool(spec.get("resume")))
+    if spec.get("curve") and split is not None and split.X_test is not None:
+        method.watch(split.X_test, split.y_test)
+    method.progress = spec.get("progress")
+
+
+def train(method, spec: dict) -> Split:
+    """Train on the file or standard input of a spec; the test rows, which must fit into memory, come back in a Split."""
+    path, n_inputs = spec["dataset"], spec.get("n_inputs")
+    if spec.get("split"):
+        raise UsageError(f"--split is {spec['split']}, but a stream is not split; give --test FILE")
+    plain = archives.plain_name(path)
+    if plain.endswith(".csv"):
+        source = CsvSource(path, n_inputs=n_inputs)
+    else:
+        source = LibsvmSource(path, n_inputs or (None if path == "-" else _width(path, spec)), bool(spec.get("zero_based")))
+    split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
+    if spec.get("test"):
+        split.X_test, split.y_test = _test_rows(spec, source)
+    prepare(method, spec, split)
+    method.fit_stream(source)
+    return split
+
+
+def _width(path, spec):
+    """The columns of a LIBSVM file, by a pass over it."""
+    source, widest = LibsvmSource(path, None, bool(spec.get("zero_based"))), 0
+    for width in source.widths():
+        widest = max(widest, width)
+    return widest or None
+
+
+def _test_rows(spec, source):
+    test = str(spec["test"])
+    if test.endswith(".csv"):
+        rows = CsvSource(test, n_inputs=source.n_inputs)
+        return rows.peek(10**9)
+    if Path(test).exists():
+        return svmlight.read(test, n_features=source.n_inputs, zero_based=bool(spec.get("zero_based")))
+    loaded = data.load(test)
+    return loaded.X_test, loaded.y_test

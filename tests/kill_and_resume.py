@@ -1,0 +1,59 @@
+"""Kill a training with SIGKILL at a random moment, resume it, and compare the model with that of an undisturbed one.
+
+python tests/kill_and_resume.py COUNT prints how many of COUNT gave the same bits, and exits with 1 where one did not.
+"""
+
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rfx import model
+from rfx.data import svmlight
+
+
+def main(count: int) -> int:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((8_000, 10))
+    y = np.where(np.sin(X[:, 0] * 2) + X[:, 1] > 0, 1.0, -1.0)
+    random.seed(1)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        svmlight.write(folder / "rows", X, y)
+
+        def command(label, *more):
+            words = ["-m", "rfx", "train", "--method", "doubly-sgd", "--stream", "--data", str(folder / "rows"), "--task", "binary"]
+            words += ["--batch", "50", "--block", "64", "--epochs", "2", "--buffer", "1000", "--threads", "1", "--averaging", "linear"]
+            words += ["--checkpoint", str(folder / f"{label}.point"), "--every", "3", "--model", str(folder / f"{label}.npz"), *more]
+            return [sys.executable, *words]
+
+        start = time.monotonic()
+        subprocess.run(command("whole"), check=True, capture_output=True)
+        seconds = time.monotonic() - start
+        whole, good = model.read(folder / "whole.npz")[1], 0
+        for number in range(count):
+            process = subprocess.Popen(command(number, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(random.uniform(0.2, 1.0) * seconds)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            before = (folder / f"{number}.point").exists()
+            done = subprocess.run(command(number, "--resume"), capture_output=True, text=True)
+            if done.returncode:
+                print(f"{number}: {done.stderr.strip()}")
+                continue
+            again = model.read(folder / f"{number}.npz")[1]
+            same = whole.keys() == again.keys() and all(np.array_equal(whole[key], again[key]) for key in whole)
+            good += same
+            if not same or not before:
+                print(f"{number}: {'same bits' if same else 'OTHER BITS'}, {'' if before else 'no '}checkpoint when it was killed")
+        print(f"{good} of {count} went on to the same bits")
+        return 0 if good == count else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 50))

@@ -1,0 +1,219 @@
+"""Stochastic methods: tasks, model files, streams equal to arrays, checkpoints to the same bits, what is refused."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rfx import methods, model
+from rfx.data import svmlight
+from rfx.data.stream import CsvSource, LibsvmSource
+from rfx.errors import DataError, UsageError
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (900, 3))
+RADIUS = np.linalg.norm(X, axis=1)
+TARGETS = {
+    "regression": 40 + 7 * np.cos(RADIUS),
+    "binary": np.where(RADIUS > 2.2, 5.0, 2.0),
+    "multiclass": np.digitize(RADIUS, [1.8, 2.5]).astype(float),
+}
+OPTIONS = {
+    "doubly-sgd": {"nu": 1e-5, "step0": 1.0, "block": 64},
+    "norma": {"nu": 1e-5, "step0": 1.0},
+    "k-sdca": {"nu": 1e-3},
+    "r-pegasos": {"nu": 1e-2},
+    "n-pegasos": {"nu": 1e-2},
+    "r-sdca": {"nu": 1e-3},
+    "n-sdca": {"nu": 1e-3},
+}
+DUAL = ("k-sdca", "r-sdca", "n-sdca")
+
+
+def made(name, **more):
+    return methods.create(name, **({"gamma": 1.0, "scaling": "none", "batch": 16, "epochs": 6} | OPTIONS[name] | more))
+
+
+def arrays_of(method, tmp_path):
+    method.save(tmp_path / "arrays.npz")
+    return model.read(tmp_path / "arrays.npz")[1]
+
+
+@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_learns_saves_and_loads(name, task, tmp_path):
+    target = {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
+    if name.endswith("pegasos"):
+        # its steps are 1 / (nu t): too long at first where the loss is squared
+        target |= {"nu": 1e-2 if task == "regression" else 1e-3}
+    method = made(name, **target)
+    method.watch(X[800:], TARGETS[task][800:]).fit(X[:800], TARGETS[task][:800])
+    score = method.score(X[800:], TARGETS[task][800:])
+    assert score["mae"] < 1.2 if task == "regression" else score["score"] > 0.85
+    samples = [point["samples"] for point in method.curve]
+    assert samples == sorted(set(samples)) and samples[-1] == 4800 and 5 < len(samples) < 40
+    shown = score["mae"] if task == "regression" else 1 - score["score"]
+    assert method.curve[-1]["error"] == pytest.approx(shown, abs=1e-4)
+    assert method.info["converged"] and method.info["samples"] == 4800 and method.info["gap"] is None
+    path = tmp_path / "m.npz"
+    method.save(path)
+    again = methods.load(path)
+    np.testing.assert_allclose(again.decision_function(X[800:]), method.decision_function(X[800:]), atol=2e-4)
+    assert again.get_params() == method.get_params()
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_same_seed_same_model_and_another_another(name, tmp_path):
+    one, two, three = (arrays_of(made(name, seed=seed, task="binary").fit(X, TARGETS["binary"]), tmp_path) for seed in (3, 3, 4))
+    assert one.keys() == two.keys()
+    assert all(np.array_equal(one[key], two[key]) for key in one)
+    assert not np.array_equal(one["coef"], three["coef"])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"scaling": "minmax11", "pca": 2, "unit": True}, {"scaling": "standard", "pca": 3, "pca_centred": False}]
+)
+@pytest.mark.parametrize("form", ["libsvm", "csv"])
+def test_a_file_in_pieces_teaches_what_arrays_do(form, options, tmp_path):
+    path, y = tmp_path / "rows", TARGETS["binary"]
+    if form == "libsvm":
+        svmlight.write(path, X, y)
+    else:
+        path.write_text("".join(",".join(map(repr, [*row, label])) + "\n" for row, label in zip(X.tolist(), y.tolist())))
+    source = LibsvmSource(path, 3, chunk=2000) if form == "libsvm" else CsvSource(path, chunk=2000)
+    options = {"gamma": 1.0, "epochs": 1, "buffer": 0, "task": "binary"} | options
+    streamed = made("doubly-sgd", **options).fit_stream(source)
+    # the same rows in the same order, from memory
+    whole = made("doubly-sgd", **options)
+    whole.partial_fit(X, y)
+    np.testing.assert_allclose(streamed.solver.expansion.coef, whole.solver.expansion.coef, atol=1e-6)
+    assert streamed.info["samples"] == 900 and streamed.n_prepared == options.get("pca", 3)
+    streamed.save(tmp_path / "m.npz")
+    again = methods.load(tmp_path / "m.npz")
+    np.testing.assert_allclose(again.decision_function(X), streamed.decision_function(X), atol=1e-5)
+
+
+def test_partial_fit_goes_on_and_knows_classes_beforehand():
+    y = TARGETS["multiclass"]
+    method = made("doubly-sgd", loss="softmax")
+    for start in range(0, 900, 300):
+        method.partial_fit(X[start : start + 300], y[start : start + 300], classes=[0, 1, 2])
+    assert method.info["samples"] == 900 and method.solver.t == 3 * 19
+    assert method.score(X, y)["score"] > 0.6
+    with pytest.raises(DataError, match="the label 7 was not among the rows that labels were learnt from"):
+        method.partial_fit(X[:5], np.full(5, 7.0))
+    with pytest.raises(UsageError, match="keeps a number for every row"):
+        made("k-sdca").partial_fit(X, y)
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_a_training_cut_in_two_gives_the_same_bits(name, tmp_path):
+    path, y = tmp_path / "rows", TARGETS["binary"]
+    svmlight.write(path, X, y)
+
+    def trained(budget, resume):
+        more = {"pca": 2, "scaling": "minmax01", "budget_samples": budget, "buffer": 100, "task": "binary"}
+        method = made(name, **more).watch(X[:50], y[:50]).keep(tmp_path / "point", 7, resume)
+        return method.fit_stream(LibsvmSource(path, 3, chunk=2000))
+
+    whole = trained(2000, False)
+    trained(1234, False)
+    again = trained(2000, True)
+    assert all(np.array_equal(value, arrays_of(again, tmp_path)[key]) for key, value in arrays_of(whole, tmp_path).items())
+    assert again.info["objective"] == whole.info["objective"]
+    assert [point["samples"] for point in again.curve][-1] == whole.curve[-1]["samples"] == 2008
+    assert again.solver.t == whole.solver.t
+
+
+def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
+    y, point, path = TARGETS["binary"], tmp_path / "point", tmp_path / "rows"
+    svmlight.write(path, X, y)
+
+    def trained(name="doubly-sgd", **more):
+        method = made(name, budget_samples=100, task="binary", **more).keep(point, None, True)
+        return method.fit_stream(LibsvmSource(path, 3))
+
+    trained()
+    with pytest.raises(UsageError, match="--gamma is 2.0, but was 1.0 when the checkpoint .* was written"):
+        trained(gamma=2.0)
+    with pytest.raises(UsageError, match="is of method doubly-sgd, not norma"):
+        trained("norma")
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(DataError, match="when the checkpoint was written; give the same input"):
+        trained()
+    trained_model = made("doubly-sgd", task="binary").fit(X, y)
+    trained_model.save(point)
+    with pytest.raises(DataError, match="is not a checkpoint but a model file"):
+        trained()
+    with pytest.raises(DataError, match="is incomplete|can't be used"):
+        made("doubly-sgd", task="binary").keep(point).fit(X, y)
+        methods.load(point)
+
+
+def test_budgets_and_virtual_examples(tmp_path):
+    method = made("doubly-sgd", task="binary", budget_samples=160).fit(X, TARGETS["binary"])
+    assert method.info["samples"] == 160 and method.info["converged"]
+    method = made("doubly-sgd", task="binary", budget_seconds=0.05, epochs=100000).fit(X, TARGETS["binary"])
+    assert 0 < method.info["samples"] < 9e7 and method.info["converged"]
+    from sklearn.datasets import load_digits
+
+    digits, labels = load_digits(return_X_y=True)
+    options = {"virtual": "digits", "task": "multiclass", "scaling": "none", "unit": True, "pca": 20, "gamma": "median", "step0": 4.0}
+    method = made("doubly-sgd", **options, budget_samples=5000, block=256, batch=64, nu=0).fit(digits[:1400], labels[:1400])
+    assert method.loss.name == "softmax" and method.info["samples"] >= 5000
+    assert method.score(digits[1400:], labels[1400:])["score"] > 0.8
+    with pytest.raises(UsageError, match="--virtual has no end"):
+        made("doubly-sgd", virtual="digits").fit(digits, labels)
+    with pytest.raises(UsageError, match="keeps a number for every row|has no end"):
+        made("r-sdca", virtual="digits", budget_samples=10)
+
+
+def test_the_gap_of_dual_methods_bounds_the_objective():
+    for name in DUAL:
+        method = made(name, task="binary", epochs=40, gap=True).fit(X, TARGETS["binary"])
+        assert 0 <= method.info["gap"] < 0.1 * method.info["objective"]
+
+
+@pytest.mark.parametrize(
+    "name, options, message",
+    [
+        ("doubly-sgd", {"step": "theorem", "theta": 1.0, "nu": 0.1}, "need a product from 1 to 2: below 1 f converges more slowly"),
+        ("doubly-sgd", {"features": "pairs", "block": 7}, "--n-features is 7, which leaves a cosine without its sine|must be even"),
+        ("k-sdca", {"loss": "softmax"}, "softmax, which method k-sdca does not have"),
+        ("doubly-sgd", {"loss": "softmax"}, "--loss is softmax, but the task is binary; choose logistic"),
+        ("r-pegasos", {"nu": 0}, "Pegasos steps are 1/\\(nu t\\), so it must be above 0"),
+        ("norma", {"step0": 1e300}, "not finite|turn the sign"),
+    ],
+)
+def test_refusals(name, options, message):
+    with pytest.raises((UsageError, DataError), match=message):
+        made(name, task="binary", **options).fit(X, TARGETS["binary"])
+
+
+def test_a_stream_that_is_read_once():
+    class Once(LibsvmSource):
+        rewindable = False
+
+    def source(path, **more):
+        made_source = Once(path, 3, chunk=1000)
+        made_source.rewindable = False
+        return made_source
+
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".libsvm") as file:
+        svmlight.write(file.name, X, TARGETS["binary"])
+        method = made("doubly-sgd", epochs=1, head=200, task="binary", buffer=64).fit_stream(source(file.name))
+        assert method.info["samples"] == 900 and method.n_rows >= 200
+        with pytest.raises(UsageError, match="has to know the number of rows beforehand"):
+            made("r-sdca").fit_stream(source(file.name))
+
+
+def test_killed_at_any_moment_it_goes_on_to_the_same_bits(tmp_path):
+    """One kill here; tests/kill_and_resume.py does as many as are asked for."""
+    done = subprocess.run(
+        [sys.executable, os.path.join(os.path.dirname(__file__), "kill_and_resume.py"), "1"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "1 of 1" in done.stdout, done.stdout + done.stderr

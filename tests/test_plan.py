@@ -199,7 +199,7 @@ def test_the_example_has_every_part_of_the_format(write):
     text = plan.example()
     for part in ("title", "description", "table", "[defaults]", "[[run]]", "[[set]]", "[[skip]]", "[quick]", "when", "repetitions"):
         assert part in text
-    assert all(f"{name} = " in text for name in plan.FIELDS if name not in ("zero_based", "fixed_threads"))
+    assert all(f"{name} = " in text for name in plan.FIELDS if name not in ("zero_based", "fixed_threads", "curve"))
 
 
 def test_mutated_plans_are_read_or_refused():

@@ -217,3 +217,11 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bits(tmp_path):
         [sys.executable, os.path.join(os.path.dirname(__file__), "kill_and_resume.py"), "1"], capture_output=True, text=True
     )
     assert done.returncode == 0 and "1 of 1" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_one_row_and_one_label(name):
+    assert np.isfinite(made(name, task="regression").fit(X[:1], np.array([2.0])).predict(X)).all()
+    for label in (-1.0, 3.0):
+        method = made(name, task="binary").fit(X[:60], np.full(60, label))
+        assert np.all(method.predict(X[:60]) == label)

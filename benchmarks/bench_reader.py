@@ -30,7 +30,7 @@ def measure(path):
     }
     # The copy is made now: a file that was fetched a moment ago would not get one.
     text = svmlight.Text(path)
-    textcache.places(path)[0].unlink(missing_ok=True)
+    textcache.place(path).unlink(missing_ok=True)
     settled, textcache._SETTLED = textcache._SETTLED, -1
     svmlight.read(path)
     textcache._SETTLED = settled

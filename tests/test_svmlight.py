@@ -1,4 +1,4 @@
-"""The LIBSVM reader and writer: exact numbers, strict refusals, the binary copy, streaming."""
+"""The LIBSVM reader and writer: exact numbers, strict refusals, long words."""
 
 import bz2
 import gzip
@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rfx.data import svmlight, svmtext, textcache
+from rfx.data import svmlight, svmtext
 from rfx.errors import DataError
 
 GOOD = "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment\n 0.5 1:.5 2:+3 10:0\n"
@@ -391,101 +391,6 @@ def test_an_index_of_5000_digits_is_a_sentence(tmp_path, word):
 def test_a_number_of_a_million_digits_is_read(tmp_path):
     X, y = svmlight.read(put(tmp_path, f"{'0' * 10**6}1 1:0.{'3' * 10**6} 2:1{'0' * 300}.{'0' * 10**6}e-300\n"))
     assert X.toarray().tolist() == [[1 / 3, 1.0]] and y.tolist() == [1]
-
-
-# The binary copy -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def text(tmp_path, monkeypatch):
-    monkeypatch.setattr(textcache, "SMALLEST", 0)
-    return put(tmp_path, GOOD)
-
-
-def without_parsing(monkeypatch, path, **options):
-    with monkeypatch.context() as patch:
-        patch.setattr(svmtext, "parse", lambda *_: pytest.fail("the cache was not used"))
-        return svmlight.read(path, **options)
-
-
-def test_the_second_read_takes_the_copy(text, monkeypatch):
-    X, y = svmlight.read(text)
-    cache = textcache.places(text)[0]
-    assert cache == text.with_name("data.libsvm.rfxcache") and cache.exists()
-    again, labels = without_parsing(monkeypatch, text)
-    assert (X != again).nnz == 0 and X.nnz == again.nnz and labels.tolist() == y.tolist()
-    assert again.indices.dtype == np.int32
-    with pytest.raises(DataError, match="feature 10 on line 5"):
-        without_parsing(monkeypatch, text, n_features=9)
-
-
-def test_no_copy_of_small_or_fresh_files_or_unasked(tmp_path, monkeypatch):
-    svmlight.read(put(tmp_path, GOOD))
-    monkeypatch.setattr(textcache, "SMALLEST", 0)
-    svmlight.read(put(tmp_path, GOOD, settled=False))
-    svmlight.read(put(tmp_path, GOOD), cache=False)
-    assert not textcache.places(tmp_path / "data.libsvm")[0].exists()
-
-
-def test_a_changed_text_is_read_anew(text):
-    svmlight.read(text)
-    status = text.stat()
-    text.write_text(GOOD.replace("+1", "+7"))
-    os.utime(text, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert svmlight.read(text)[1][0] == 7
-    assert svmlight.read(text)[1][0] == 7  # from the new copy
-    put(text.parent, GOOD + "4\n")
-    os.utime(text, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    assert len(svmlight.read(text)[1]) == 4
-
-
-def test_a_copy_is_for_one_base_of_indices(tmp_path, monkeypatch):
-    monkeypatch.setattr(textcache, "SMALLEST", 0)
-    path = put(tmp_path, "1 1:1\n")
-    assert svmlight.read(path)[0].shape[1] == 1
-    assert svmlight.read(path, zero_based=True)[0].shape[1] == 2
-
-
-@pytest.mark.parametrize("damage", ["truncate", "garbage", "header", "flip", "empty"])
-def test_a_damaged_copy_is_ignored_and_rewritten(text, monkeypatch, damage):
-    expected, _ = svmlight.read(text)
-    cache = textcache.places(text)[0]
-    content = bytearray(cache.read_bytes())
-    if damage == "truncate":
-        del content[-3:]
-    elif damage == "garbage":
-        content[:] = b"\x00" * 50
-    elif damage == "header":
-        content[30:40] = b"9" * 10
-    elif damage == "flip":
-        content[-9] ^= 64
-    else:
-        content.clear()
-    cache.write_bytes(content)
-    assert (svmlight.read(text)[0] != expected).nnz == 0
-    assert (without_parsing(monkeypatch, text)[0] != expected).nnz == 0
-
-
-def test_the_copy_lies_in_the_cache_folder_when_the_texts_is_read_only(text, monkeypatch):
-    beside, elsewhere = textcache.places(text)
-    blocked = text.parent / "blocked"
-    blocked.write_text("a file where a folder is wanted")
-    monkeypatch.setattr(textcache, "places", lambda path: [blocked / "x", elsewhere])
-    svmlight.read(text)
-    assert elsewhere.exists() and not beside.exists()
-    without_parsing(monkeypatch, text)
-    monkeypatch.setattr(textcache, "places", lambda path: [blocked / "x"])
-    svmlight.read(text)  # nowhere to write: no complaint
-
-
-def test_an_interrupt_leaves_no_half_written_copy(text, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(textcache, "_write", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        svmlight.read(text)
-    assert list(text.parent.iterdir()) == [text]
 
 
 @pytest.mark.parametrize("values", [[20240000001.0, -1.0, 0.1], [[1.0, 1e-300], [1e22, 2.5]], []])

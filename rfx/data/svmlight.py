@@ -1,6 +1,6 @@
 """LIBSVM text files to and from arrays: `label index:value ...`, one row a line, indices ascending from 1.
 
-Reading is strict (a bad line is refused with its number and column) and cached in binary beside the text. `-` is
+Reading is strict (a bad line is refused with its number and column) and cached in binary (`textcache`). `-` is
 standard input or output. The format itself, and what is wrong with a line, is in `svmtext`.
 """
 

@@ -1,105 +1,152 @@
 """The binary copy that `svmlight.read` keeps of a text file, so that the second read is a plain load of arrays.
 
-It lies beside the text as NAME.rfxcache, or in rfx's cache folder where the text's own can't be written. It counts only
-for the very text it was made from (size, time of change), the same base of indices and the same version of the reader;
-whatever else is found there is ignored and written anew. Nothing here ever fails: a cache is a favour.
+It lies in rfx's cache folder, never beside the text. It counts only for the very text it was made from (size, times of
+change), the same base of indices and the same version of the reader, only when it is this user's own, and only when what it
+holds is what the reader could have made; whatever else is found there is made anew. A cache is a favour: nothing here ever
+fails, and one that can't be written is passed over with a warning.
 """
 
 import hashlib
 import json
+import logging
 import os
 import stat
-import tempfile
 import time
 import zlib
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 
-from rfx import env
+from rfx import env, files
 
-VERSION = 1
+log = logging.getLogger(__name__)
+VERSION = 2
 SMALLEST = 1 << 16  # bytes of text; parsing less takes no longer than opening a second file
 _SETTLED = 2.0  # seconds; a file changed just now may change again without its time of change moving
 _MAGIC = b"rfx text cache\n"
-_NAMES = ("labels", "indptr", "indices", "values")
+_LONGEST_HEADER = 1 << 16  # bytes
+_TYPES = {"labels": ("<f8",), "indptr": ("<i4", "<i8"), "indices": ("<i4", "<i8"), "values": ("<f8",)}
+_LARGEST_INDEX = 10**18  # the reader takes 18 digits
+_FLAWS = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, RecursionError)
 
 
-def places(path) -> list[Path]:
-    """Where the cache of a text file may lie, best first."""
-    path = Path(path)
-    name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:32]
-    return [path.with_name(path.name + ".rfxcache"), env.cache_dir() / "svmlight" / f"{name}.rfxcache"]
+def place(path) -> Path:
+    """Where the cache of a text file lies."""
+    name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:32]
+    return env.cache_dir() / "svmlight" / f"{name}.rfxcache"
 
 
-def _key(status, zero_based):
-    return {"version": VERSION, "size": status.st_size, "mtime": status.st_mtime_ns, "zero_based": bool(zero_based)}
+def _key(path, status, zero_based):
+    times = {"mtime": status.st_mtime_ns, "ctime": status.st_ctime_ns}
+    return {"version": VERSION, "path": os.path.abspath(path), "size": status.st_size, "zero_based": bool(zero_based)} | times
 
 
 def load(path, zero_based):
     """The arrays (labels, indptr, indices, values) of the text at `path`, or None."""
     try:
         status = os.stat(path)
-    except (OSError, TypeError, ValueError):
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        with _opened(place(path)) as handle:
+            header = _header(handle)
+            if header["key"] != _key(path, status, zero_based):
+                return None
+            arrays = _arrays(handle, header)
+    except _FLAWS:
         return None
-    if not stat.S_ISREG(status.st_mode):
-        return None
-    key = _key(status, zero_based)
-    for place in places(path):
-        try:
-            with open(place, "rb") as handle:
-                return _read(handle, key)
-        except (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError):
-            continue
-    return None
+    return arrays if _is_sound(*arrays) else None
 
 
-def _read(handle, key):
+def _opened(path):
+    """A handle on a cache of this user's own that nobody else can write to."""
+    handle = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
+    status = os.fstat(handle.fileno())
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        handle.close()
+        raise ValueError("a cache of somebody else's")
+    return handle
+
+
+def _header(handle):
     if handle.read(len(_MAGIC)) != _MAGIC:
         raise ValueError("not a cache")
-    header = json.loads(handle.read(int.from_bytes(handle.read(4), "little")))
-    if header["key"] != key:
-        raise ValueError("a cache of something else")
-    size = os.fstat(handle.fileno()).st_size - handle.tell()
+    length = int.from_bytes(handle.read(4), "little")
+    if length > _LONGEST_HEADER:
+        raise ValueError("a damaged header")
+    return json.loads(handle.read(length))
+
+
+def _arrays(handle, header):
+    left = os.fstat(handle.fileno()).st_size - handle.tell()
     arrays = []
-    for name in _NAMES:
+    for name, types in _TYPES.items():
         dtype, count, check = header[name]
-        if dtype not in ("<f8", "<i4", "<i8") or not 0 <= count * int(dtype[2]) <= size:
+        if dtype not in types or not 0 <= count * int(dtype[2]) <= left:
             raise ValueError("a damaged header")
         array = np.fromfile(handle, dtype, count)
+        left -= array.nbytes
         if len(array) != count or zlib.crc32(array) != check:
             raise ValueError("a damaged array")
         arrays.append(array)
     return arrays
 
 
+def _is_sound(labels, indptr, indices, values) -> bool:
+    """Whether the arrays are rows with ascending indices and finite numbers, which scipy and numba take on trust."""
+    if len(indptr) < 2 or len(labels) != len(indptr) - 1 or len(indices) != len(values) or indptr.dtype != indices.dtype:
+        return False
+    return bool(indptr[0] == 0 and indptr[-1] == len(indices) and np.isfinite(labels).all() and _ascend(indptr, indices, values))
+
+
+@njit(cache=True, nogil=True)
+def _ascend(indptr, indices, values):
+    for row in range(len(indptr) - 1):
+        start, stop = indptr[row], indptr[row + 1]
+        if not 0 <= start <= stop <= len(indices):
+            return False
+        last = -1
+        for entry in range(start, stop):
+            if not (last < indices[entry] < _LARGEST_INDEX and np.isfinite(values[entry])):
+                return False
+            last = indices[entry]
+    return True
+
+
 def save(path, status, zero_based, arrays) -> None:
     """Keep `arrays`, parsed from the text at `path` whose os.stat_result before parsing was `status`."""
     if status.st_size < SMALLEST or abs(time.time() - status.st_mtime) < _SETTLED:
         return
-    key = _key(status, zero_based)
-    for place in places(path):
-        draft = None
-        try:
-            if _key(os.stat(path), zero_based) != key:
-                return
-            place.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, draft = tempfile.mkstemp(prefix=".", suffix=".part", dir=place.parent)
-            with os.fdopen(descriptor, "wb") as handle:
-                _write(handle, key, arrays)
-            os.chmod(draft, status.st_mode & 0o666)
-            os.replace(draft, place)
+    key, target = _key(path, status, zero_based), place(path)
+    try:
+        if _key(path, os.stat(path), zero_based) != key:
             return
-        except OSError:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _sweep(target.parent)
+        with files.whole(target, mode=0o600) as handle:
+            _write(handle, key, arrays)
+    except OSError as error:
+        reason = error.strerror or error
+        log.warning("no binary copy of %s is kept: %s can't be written (%s); RFX_CACHE names another folder", path, target, reason)
+
+
+def _sweep(folder) -> None:
+    """Remove this user's copies of texts that are not there any more."""
+    for entry in os.scandir(folder):
+        if not entry.name.endswith(".rfxcache") or entry.stat(follow_symlinks=False).st_uid != os.getuid():
             continue
-        finally:
-            if draft is not None and os.path.exists(draft):
-                os.unlink(draft)
+        try:
+            with _opened(entry.path) as handle:
+                gone = not os.path.exists(_header(handle)["key"]["path"])
+        except _FLAWS:
+            gone = True
+        if gone:
+            Path(entry.path).unlink(missing_ok=True)
 
 
 def _write(handle, key, arrays):
     arrays = [np.ascontiguousarray(array) for array in arrays]
-    described = {name: (array.dtype.str, len(array), zlib.crc32(array)) for name, array in zip(_NAMES, arrays)}
+    described = {name: (array.dtype.str, len(array), zlib.crc32(array)) for name, array in zip(_TYPES, arrays)}
     header = json.dumps({"key": key} | described).encode()
     handle.write(_MAGIC + len(header).to_bytes(4, "little") + header)
     for array in arrays:

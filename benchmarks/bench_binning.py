@@ -22,6 +22,8 @@ from rfx.data.scaling import Scaler
 from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
 from rfx.operators.binned import BinnedMatrix
+from rfx.solvers.base import Budget
+from rfx.solvers.l1 import bins
 from rfx.solvers.l1.bins import rb_l1_certificate, solve_rb_l1
 
 
@@ -80,10 +82,10 @@ def l1(options, eps):
     Z = ours(options, X)
     if eps is None:
         few = BinnedMatrix(Z.ids[:4], Z.starts[:5])
-        for crowded in (4000, 4):  # compiles both ways, or reads compiled functions from the cache
-            solve_rb_l1(few, y, options.lam, SquaredHinge, max_iter=30, crowded=crowded)
+        for bins._MANY in (4, 4000):  # compiles both ways, or reads compiled functions from the cache
+            solve_rb_l1(few, y, options.lam, SquaredHinge, Budget(max_iter=30))
         start, cpu = time.perf_counter(), time.process_time()
-        w = solve_rb_l1(Z, y, options.lam, SquaredHinge, tol=options.tol).coef
+        w = solve_rb_l1(Z, y, options.lam, SquaredHinge, Budget(tol=options.tol)).coef
     else:
         columns = (Z.ids.T + Z.starts[:-1]).ravel()
         matrix = sp.csr_matrix((np.full(Z.ids.size, Z.scale), columns, np.arange(0, Z.ids.size + 1, Z.n_grids)), shape=Z.shape)

@@ -24,6 +24,7 @@ from rfx.data import load
 from rfx.features import sample
 from rfx.losses import get_loss
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.l2 import l2_certificate, solve_l2
 
 LIBLINEAR_TYPES = {"squared_hinge": 2, "logistic": 0}
@@ -55,7 +56,7 @@ def ours(options):
     # compiled functions come from numba's cache on every run but the first
     solve_l2(blocks.rows(np.arange(64)), y[:64], 1.0, get_loss(options.loss))
     start, cpu = time.perf_counter(), time.process_time()
-    solution = solve_l2(blocks, y, options.lam, get_loss(options.loss), tol=options.tol, max_memory_mb=options.max_memory)
+    solution = solve_l2(blocks, y, options.lam, get_loss(options.loss), Budget(tol=options.tol, memory_mb=options.max_memory))
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     steps = sum(entry["cg"] for entry in solution.trace)
     return solution.coef, {"seconds": seconds, "cpu": cpu, "note": f"{solution.n_iter} Newton steps, {steps} CG steps"}

@@ -18,6 +18,7 @@ import numpy as np
 from rfx import env
 from rfx.losses import Squared
 from rfx.operators.dense import DenseMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.published.liblinear import l1_certificate
 
@@ -70,12 +71,12 @@ def main():
     env.set_threads(options.threads)
     warnings.filterwarnings("ignore", module="sklearn|celer|skglm")
     Z, y = problem(options.rows, options.n_features, options.n_inputs)
-    lam = options.fraction * lambda_max(Z, y, Squared)
+    matrix = DenseMatrix(Z)
+    lam = options.fraction * lambda_max(matrix, y, Squared)
     size = f"{Z.shape[0]} x {Z.shape[1]}"
     print(f"{env.cpu_name()}, {options.threads} threads, {size}, lam = lambda_max * {options.fraction:g}\n")
     print("| solver | seconds | CPU seconds | times ours | objective | relative gap | non-zeros |")
     print("|---|---|---|---|---|---|---|")
-    blocks = DenseMatrix(Z)
 
     def row(name, matrix, coef, seconds, cpu):
         objective, gap = l1_certificate(matrix, y, coef, lam, Squared)
@@ -87,13 +88,13 @@ def main():
         return gap / objective
 
     # Compiled functions come from numba's cache on every run but the first.
-    solve_l1(Z[:500], y[:500], lam, Squared)
-    solution, ours, cpu = timed(lambda: solve_l1(Z, y, lam, Squared, tol=options.tol))
-    goal = max(row("rfx", blocks, solution.coef, ours, cpu), options.tol)
+    solve_l1(DenseMatrix(Z[:500]), y[:500], lam, Squared)
+    solution, ours, cpu = timed(lambda: solve_l1(matrix, y, lam, Squared, Budget(tol=options.tol)))
+    goal = max(row("rfx", matrix, solution.coef, ours, cpu), options.tol)
     if options.float32:
         narrow = np.ascontiguousarray(Z, np.float32)
-        solve_l1(narrow[:500], y[:500], lam, Squared)
-        solution, seconds, cpu = timed(lambda: solve_l1(narrow, y, lam, Squared, tol=options.tol))
+        solve_l1(DenseMatrix(narrow[:500]), y[:500], lam, Squared)
+        solution, seconds, cpu = timed(lambda: solve_l1(DenseMatrix(narrow), y, lam, Squared, Budget(tol=options.tol)))
         row("rfx, float32 features", DenseMatrix(narrow), solution.coef, seconds, cpu)
     for name in options.peers:
         if importlib.util.find_spec(PEERS[name]) is None:
@@ -102,10 +103,10 @@ def main():
         peer(name, Z[:500].copy(order="F"), y[:500], lam, 1e-2)
         for tol in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
             coef, seconds, cpu = timed(lambda: peer(name, Z, y, lam, tol))
-            objective, gap = l1_certificate(blocks, y, coef, lam, Squared)
+            objective, gap = l1_certificate(matrix, y, coef, lam, Squared)
             if gap / objective <= goal:
                 break
-        row(f"{name}, tol = {tol:g}", blocks, coef, seconds, cpu)
+        row(f"{name}, tol = {tol:g}", matrix, coef, seconds, cpu)
 
 
 if __name__ == "__main__":

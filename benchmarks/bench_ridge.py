@@ -20,6 +20,7 @@ from rfx import env
 from rfx.data import load
 from rfx.features import sample
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge
 
 
@@ -46,7 +47,7 @@ def ours(options):
     solve_ridge(blocks(10, X[:64]), y[:64], 1.0)
     start, cpu = time.perf_counter(), time.process_time()
     train = blocks(options.n_features, X)
-    solution = solve_ridge(train, y, options.lam, tol=options.tol, max_memory_mb=options.max_memory)
+    solution = solve_ridge(train, y, options.lam, budget=Budget(tol=options.tol, memory_mb=options.max_memory))
     row = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu}
     test = MapMatrix(train.map, X_test, train.scale)
     rmse = np.sqrt(np.mean((test.matvec(solution.coef) - y_test) ** 2))

@@ -18,6 +18,7 @@ from rfx.data.scaling import Scaler
 from rfx.features import sample
 from rfx.methods.options import Path
 from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
 
 
@@ -56,11 +57,11 @@ def main():
         return feature_matrix(feature_map, X, n_features**-0.5)
 
     def grid():
-        return [solution.objective for solution in solve_ridge_grid(blocks(options.n_features, X), y, lams, tol=options.tol)]
+        return [solution.objective for solution in solve_ridge_grid(blocks(options.n_features, X), y, lams, budget=Budget(tol=options.tol))]
 
     def single():
         made = blocks(options.n_features, X)
-        return [solve_ridge(made, y, lam, tol=options.tol).objective for lam in lams]
+        return [solve_ridge(made, y, lam, budget=Budget(tol=options.tol)).objective for lam in lams]
 
     def eigenvectors():
         feature_map = sample("gaussian", X.shape[1], options.n_features, 0, gamma=options.gamma)

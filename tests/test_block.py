@@ -61,7 +61,7 @@ def test_dense_solutions_agree_with_the_linear_solver(name, lam):
     loss = losses.get_loss(name)
     solution = solve_kernel_dense(K, LABELS[:, None], lam, loss, Budget(tol=1e-9))
     assert solution.converged and -1e-12 <= solution.gap <= 1e-9 * solution.objective
-    expected = solve_l2(DenseMatrix(np.linalg.cholesky(K)), LABELS, lam, loss, tol=1e-10)
+    expected = solve_l2(DenseMatrix(np.linalg.cholesky(K)), LABELS, lam, loss, Budget(tol=1e-10))
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
     f = K @ solution.coef[:, 0]
     assert solution.objective == pytest.approx(0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, LABELS).sum(), rel=1e-9)

@@ -16,6 +16,8 @@ from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators import products as l1_products
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers.base import Budget
+from rfx.solvers.l1 import newton
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point, interior_point
 from rfx.solvers.l1.newton import lambda_max, path_l1, solve_l1
@@ -96,7 +98,7 @@ def test_gap_bounds_the_suboptimality(loss, shape, fraction):
     lam = fraction * lambda_max(DenseMatrix(Z), y, loss)
     _, best = reference(Z, y, lam, loss)
     for tol in (1e-1, 1e-3, 1e-8):
-        solution = solve_l1(DenseMatrix(Z), y, lam, loss, tol=tol)
+        solution = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=tol))
         assert solution.converged
         assert solution.gap <= tol * solution.objective
         assert solution.objective == pytest.approx(objective(Z, y, lam, loss, solution.coef), rel=1e-12)
@@ -110,7 +112,7 @@ def test_gap_is_honest_at_every_step(loss):
     Z, y = make(80, 40, loss)
     lam = 0.02 * lambda_max(DenseMatrix(Z), y, loss)
     _, best = reference(Z, y, lam, loss)
-    solution = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-9)
+    solution = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-9))
     values = [entry["objective"] for entry in solution.trace]
     assert len(values) > 2 and all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:]))
     for entry in solution.trace:
@@ -123,7 +125,7 @@ def test_gap_is_honest_at_every_step(loss):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_nearly_dependent_features(loss, dtype):
     Z, y = fourier(1500, 400, dtype=dtype)
-    solution = solve_l1(DenseMatrix(Z), y, 0.5, loss, tol=1e-6)
+    solution = solve_l1(DenseMatrix(Z), y, 0.5, loss, Budget(tol=1e-6))
     assert solution.converged
     gap = objective(Z, y, 0.5, loss, solution.coef) - lower_bound(Z, y, 0.5, loss, solution.coef)
     assert gap <= 2e-6 * solution.objective
@@ -134,34 +136,34 @@ def test_agrees_with_scikit_learn():
     Z, y = make(300, 60, Squared)
     lam = 0.05 * lambda_max(DenseMatrix(Z), y, Squared)
     lasso = Lasso(alpha=lam / 300, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(Z, y)
-    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, lam, Squared, tol=1e-10).coef, lasso.coef_, atol=1e-5)
+    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, lam, Squared, Budget(tol=1e-10)).coef, lasso.coef_, atol=1e-5)
     Z, y = make(300, 60, Logistic)
     options = dict(solver="liblinear", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
     # before version 1.8 the penalty has a name
     pure_l1 = {"l1_ratio": 1.0} if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}
     logistic = LogisticRegression(**pure_l1, **options).fit(Z, y)
-    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, Logistic, tol=1e-10).coef, logistic.coef_[0], atol=1e-4)
+    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, Logistic, Budget(tol=1e-10)).coef, logistic.coef_[0], atol=1e-4)
     svc = LinearSVC(penalty="l1", dual=False, C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
-    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, SquaredHinge, tol=1e-10).coef, svc.fit(Z, y).coef_[0], atol=1e-4)
+    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, SquaredHinge, Budget(tol=1e-10)).coef, svc.fit(Z, y).coef_[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_lambda_max_separates_zero_from_something(loss):
     Z, y = make(50, 20, loss)
     lam = lambda_max(DenseMatrix(Z), y, loss)
-    above = solve_l1(DenseMatrix(Z), y, lam * 1.0001, loss, coef0=np.ones(20))
+    above = solve_l1(DenseMatrix(Z), y, lam * 1.0001, loss, warm=np.ones(20))
     assert not above.coef.any() or above.gap > 0
     above = solve_l1(DenseMatrix(Z), y, lam * 1.0001, loss)
     assert not above.coef.any() and above.n_iter == 0 and above.converged
-    assert solve_l1(DenseMatrix(Z), y, lam * 0.99, loss, tol=1e-8).coef.any()
-    assert not solve_l1(DenseMatrix(Z), y, lam * 10, loss, coef0=np.ones(20), tol=1e-10).coef.any()
+    assert solve_l1(DenseMatrix(Z), y, lam * 0.99, loss, Budget(tol=1e-8)).coef.any()
+    assert not solve_l1(DenseMatrix(Z), y, lam * 10, loss, Budget(tol=1e-10), warm=np.ones(20)).coef.any()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_warm_start_from_the_solution_stops_at_once(loss):
     Z, y = make(100, 50, loss)
-    first = solve_l1(DenseMatrix(Z), y, 1.0, loss, tol=1e-6)
-    again = solve_l1(DenseMatrix(Z), y, 1.0, loss, tol=1e-5, coef0=first.coef)
+    first = solve_l1(DenseMatrix(Z), y, 1.0, loss, Budget(tol=1e-6))
+    again = solve_l1(DenseMatrix(Z), y, 1.0, loss, Budget(tol=1e-5), warm=first.coef)
     assert again.n_iter == 0 and again.converged
     np.testing.assert_array_equal(again.coef, first.coef)
 
@@ -170,9 +172,9 @@ def test_warm_start_from_the_solution_stops_at_once(loss):
 def test_duplicates_and_zero_columns(loss):
     Z, y = make(80, 15, loss)
     lam = 0.05 * lambda_max(DenseMatrix(Z), y, loss)
-    best = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-9)
+    best = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-9))
     wide = np.hstack([Z, np.zeros((80, 3)), Z, -Z[:, :4]])
-    solution = solve_l1(DenseMatrix(wide), y, lam, loss, tol=1e-9)
+    solution = solve_l1(DenseMatrix(wide), y, lam, loss, Budget(tol=1e-9))
     assert solution.converged
     assert solution.objective == pytest.approx(best.objective, rel=1e-8)
     assert not solution.coef[15:18].any()
@@ -192,7 +194,7 @@ def test_all_zero_features_and_no_columns(loss):
 def test_all_labels_equal(loss, label):
     Z, _ = make(60, 12, loss)
     y = np.full(60, label)
-    solution = solve_l1(DenseMatrix(Z), y, 0.5, loss, tol=1e-8)
+    solution = solve_l1(DenseMatrix(Z), y, 0.5, loss, Budget(tol=1e-8))
     assert solution.converged
     assert solution.objective == pytest.approx(reference(Z, y, 0.5, loss)[1], rel=1e-7)
 
@@ -200,7 +202,7 @@ def test_all_labels_equal(loss, label):
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
 def test_separable_with_a_small_penalty(loss):
     Z, y = make(40, 60, loss)
-    solution = solve_l1(DenseMatrix(Z), y, 1e-2, loss, tol=1e-5)
+    solution = solve_l1(DenseMatrix(Z), y, 1e-2, loss, Budget(tol=1e-5))
     assert solution.converged
     assert np.all(y * (Z @ solution.coef) > 0)
 
@@ -210,7 +212,7 @@ def test_separable_with_a_small_penalty(loss):
 def test_every_kind_of_input_gives_the_same(loss, dtype):
     Z, y = make(150, 200, loss, dtype=dtype)
     Z[np.abs(Z) < 0.7] = 0.0
-    expected = solve_l1(DenseMatrix(Z), y, 3.0, loss, tol=1e-9)
+    expected = solve_l1(DenseMatrix(Z), y, 3.0, loss, Budget(tol=1e-9))
     kinds = [
         DenseMatrix(np.asfortranarray(Z)),
         DenseMatrix(np.hstack([Z, Z])[:, :200]),
@@ -219,22 +221,23 @@ def test_every_kind_of_input_gives_the_same(loss, dtype):
         Recomputed(Z),
     ]
     for kind in kinds:
-        solution = solve_l1(kind, y, 3.0, loss, tol=1e-9)
+        solution = solve_l1(kind, y, 3.0, loss, Budget(tol=1e-9))
         assert solution.converged
         np.testing.assert_allclose(solution.coef, expected.coef, atol=2e-5)
         assert solution.objective == pytest.approx(expected.objective, rel=1e-8)
-    computed = solve_l1(Recomputed(Z), y, 3.0, loss, tol=1e-9, max_memory_mb=0.0)
+    computed = solve_l1(Recomputed(Z), y, 3.0, loss, Budget(tol=1e-9, memory_mb=0.0))
     np.testing.assert_allclose(computed.coef, expected.coef, atol=2e-5)
     assert lambda_max(Recomputed(Z), y, loss) == pytest.approx(lambda_max(DenseMatrix(Z), y, loss), rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_a_small_working_set_gets_there_too(loss):
+def test_a_small_working_set_gets_there_too(loss, monkeypatch):
     Z, y = make(150, 80, loss)
     lam = 0.01 * lambda_max(DenseMatrix(Z), y, loss)
-    expected = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-6)
+    expected = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-6))
     assert np.count_nonzero(expected.coef) > 20
-    small = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-4, working=20, max_iter=3000)
+    monkeypatch.setattr(newton, "largest_working_set", lambda memory_mb: 20)
+    small = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-4, max_iter=3000))
     assert small.converged
     assert max(entry["working"] for entry in small.trace) <= 20
     assert small.objective == pytest.approx(expected.objective, rel=3e-6)
@@ -248,7 +251,7 @@ def test_threads_change_nothing_but_rounding(loss, order):
     found = []
     for threads in (1, 2):
         env.set_threads(threads)
-        found.append(solve_l1(DenseMatrix(Z), y, 2.0, loss, tol=1e-8))
+        found.append(solve_l1(DenseMatrix(Z), y, 2.0, loss, Budget(tol=1e-8)))
     np.testing.assert_allclose(found[0].coef, found[1].coef, atol=1e-5)
     assert found[0].objective == pytest.approx(found[1].objective, rel=1e-9)
 
@@ -257,11 +260,11 @@ def test_threads_change_nothing_but_rounding(loss, order):
 def test_path(loss):
     Z, y = make(200, 80, loss)
     lams = np.geomspace(lambda_max(DenseMatrix(Z), y, loss) * 1.01, 1.0, 8)
-    path = path_l1(DenseMatrix(Z), y, lams[::-1], loss, tol=1e-6)
+    path = path_l1(DenseMatrix(Z), y, lams[::-1], loss, Budget(tol=1e-6))
     assert [s.converged for s in path] == [True] * 8
     assert path[0].trace[-1]["nnz"] == 0 and path[-1].trace[-1]["nnz"] > 0
     for lam, solution in zip(lams, path):
-        alone = solve_l1(DenseMatrix(Z), y, lam, loss, tol=1e-6)
+        alone = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-6))
         assert solution.objective == pytest.approx(alone.objective, rel=3e-6)
         assert solution.gap <= 1e-6 * solution.objective
 
@@ -275,8 +278,8 @@ def test_rounds_share_a_gram_cache(loss):
     for new in np.array_split(rng.permutation(300), 5):
         columns = np.concatenate([active, new])
         start = np.concatenate([coef, np.zeros(len(new))])
-        solution = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, coef0=start, gram=cache, tol=1e-7)
-        plain = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, tol=1e-7)
+        solution = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, Budget(tol=1e-7), warm=start, gram=cache)
+        plain = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, Budget(tol=1e-7))
         assert solution.converged
         assert solution.objective == pytest.approx(plain.objective, rel=3e-7)
         assert solution.objective == pytest.approx(objective(Z[:, columns], y, 1.0, loss, solution.coef), rel=1e-9)
@@ -307,25 +310,25 @@ def test_gram_cache_forgets_what_was_dropped_with_a_weight():
 
 def test_limits_are_reported():
     Z, y = fourier(500, 200)
-    stopped = solve_l1(DenseMatrix(Z), y, 0.1, SquaredHinge, max_iter=1)
+    stopped = solve_l1(DenseMatrix(Z), y, 0.1, SquaredHinge, Budget(max_iter=1))
     assert not stopped.converged and stopped.n_iter == 1 and stopped.gap > 1e-4 * stopped.objective
-    late = solve_l1(DenseMatrix(Z), y, 0.1, SquaredHinge, deadline=time.monotonic() - 1)
+    late = solve_l1(DenseMatrix(Z), y, 0.1, SquaredHinge, Budget(deadline=time.monotonic() - 1))
     assert not late.converged and late.n_iter == 0
 
 
 def test_bad_arguments_are_named():
     Z, y = make(10, 3, SquaredHinge)
-    with pytest.raises(UsageError, match="hinge.*choose one of squared"):
+    with pytest.raises(UsageError, match="hinge.*choose squared"):
         solve_l1(DenseMatrix(Z), y, 1.0, Hinge)
     for lam in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(UsageError, match="lam is .*positive"):
+        with pytest.raises(UsageError, match="lambda is .*positive"):
             solve_l1(DenseMatrix(Z), y, lam, Squared)
     with pytest.raises(UsageError, match="labels.*-1 and \\+1"):
         solve_l1(DenseMatrix(Z), y + 1, 1.0, Logistic)
-    with pytest.raises(UsageError, match="y has shape"):
+    with pytest.raises(UsageError, match="4 targets for 10 rows"):
         solve_l1(DenseMatrix(Z), y[:4], 1.0, Squared)
-    with pytest.raises(UsageError, match="coef0 has shape"):
-        solve_l1(DenseMatrix(Z), y, 1.0, Squared, coef0=np.zeros(5))
+    with pytest.raises(UsageError, match="starting point has the shape"):
+        solve_l1(DenseMatrix(Z), y, 1.0, Squared, warm=np.zeros(5))
     with pytest.raises(UsageError, match="dimensions"):
         DenseMatrix(Z[0])
     with pytest.raises(UsageError, match="list"):
@@ -435,7 +438,7 @@ def test_segment_minimum_against_a_grid():
     (np.c_[np.ones(20), np.zeros(20)], np.arange(20.0), 1.0, Squared, [0.0, 1.0]),
 ])  # fmt: skip
 def test_starts_without_curvature(Z, y, lam, loss, coef0):
-    solution = solve_l1(DenseMatrix(Z), y, lam, loss, coef0=np.array(coef0))
+    solution = solve_l1(DenseMatrix(Z), y, lam, loss, warm=np.array(coef0))
     assert solution.converged
     assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z), y, lam, loss).objective, rel=1e-4)
 
@@ -446,7 +449,7 @@ def test_starts_far_beyond_the_margin(loss, factor):
     Z, y = make(100, 300, loss)
     top = lambda_max(DenseMatrix(Z), y, loss)
     coef0 = factor * solve_l1(DenseMatrix(Z), y, 1e-4 * top, loss).coef
-    solution = solve_l1(DenseMatrix(Z), y, 0.05 * top, loss, coef0=coef0)
+    solution = solve_l1(DenseMatrix(Z), y, 0.05 * top, loss, warm=coef0)
     assert solution.converged
     assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z), y, 0.05 * top, loss).objective, rel=2e-4)
 
@@ -454,9 +457,9 @@ def test_starts_far_beyond_the_margin(loss, factor):
 def test_rows_of_an_array_in_another_order():
     Z, y = make(50, 5, Squared)
     order = np.random.default_rng(0).permutation(50)
-    expected = solve_l1(DenseMatrix(Z[order]), y, 0.1, Squared, tol=1e-8)
+    expected = solve_l1(DenseMatrix(Z[order]), y, 0.1, Squared, Budget(tol=1e-8))
     for part in (DenseMatrix(Z).rows(order), DenseMatrix(np.asfortranarray(Z)).rows(order)):
-        np.testing.assert_allclose(solve_l1(part, y, 0.1, Squared, tol=1e-8).coef, expected.coef, atol=1e-6)
+        np.testing.assert_allclose(solve_l1(part, y, 0.1, Squared, Budget(tol=1e-8)).coef, expected.coef, atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -477,6 +480,6 @@ def test_float32_features_and_a_small_lam(lam, monkeypatch):
     Z = sample("gaussian", 3, 600, 0, gamma=2.0).transform(X.astype(np.float32))
     for small in (l1_products.SMALL, 0):
         monkeypatch.setattr(l1_products, "SMALL", small)
-        solution = solve_l1(DenseMatrix(Z), y, lam, Squared, max_iter=60)
+        solution = solve_l1(DenseMatrix(Z), y, lam, Squared, Budget(max_iter=60))
         assert solution.converged
     assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z.astype(np.float64)), y, lam, Squared).objective, rel=2e-4)

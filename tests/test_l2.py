@@ -12,6 +12,7 @@ from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.ridge import solve_ridge
 
@@ -58,7 +59,7 @@ def test_the_gap_bounds_the_suboptimality(loss, shape, lam):
     Z, y = make(*shape)
     w, best = reference(Z, y, lam, loss)
     for tol in (1e-1, 1e-4, 1e-9):
-        solution = solve_l2(DenseMatrix(Z), y, lam, loss, tol=tol)
+        solution = solve_l2(DenseMatrix(Z), y, lam, loss, Budget(tol=tol))
         assert solution.converged
         assert solution.gap <= tol * solution.objective
         assert -1e-9 * best <= solution.objective - best <= solution.gap + 1e-9 * best
@@ -90,7 +91,7 @@ def test_ill_conditioned_features(loss, shape, limit):
     Z[:, 6] = 0
     lam = 1e-3
     w, best = reference(Z, y, lam, loss)
-    solution = solve_l2(DenseMatrix(Z), y, lam, loss, tol=1e-6, max_memory_mb=limit)
+    solution = solve_l2(DenseMatrix(Z), y, lam, loss, Budget(tol=1e-6, memory_mb=limit))
     assert solution.converged
     assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
     assert abs(solution.coef[6]) <= 1e-4
@@ -100,8 +101,8 @@ def test_ill_conditioned_features(loss, shape, limit):
 
 def test_squared_loss_is_ridge():
     Z, y = make(200, 40)
-    a = solve_l2(DenseMatrix(Z), y, 0.5, Squared, tol=1e-12)
-    b = solve_ridge(DenseMatrix(Z), y, 0.5, tol=1e-12)
+    a = solve_l2(DenseMatrix(Z), y, 0.5, Squared, Budget(tol=1e-12))
+    b = solve_ridge(DenseMatrix(Z), y, 0.5, budget=Budget(tol=1e-12))
     np.testing.assert_allclose(a.coef, b.coef, atol=1e-6)
 
 
@@ -109,10 +110,10 @@ def test_squared_loss_is_ridge():
 def test_agrees_with_scikit_learn(n_columns):
     Z, y = make(300, n_columns, seed=5)
     exact = Z.astype(np.float64)
-    ours = solve_l2(DenseMatrix(Z), y, 2.0, Logistic, tol=1e-9)
+    ours = solve_l2(DenseMatrix(Z), y, 2.0, Logistic, Budget(tol=1e-9))
     peer = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8, max_iter=5000).fit(exact, y)
     np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
-    ours = solve_l2(DenseMatrix(Z), y, 2.0, SquaredHinge, tol=1e-9)
+    ours = solve_l2(DenseMatrix(Z), y, 2.0, SquaredHinge, Budget(tol=1e-9))
     peer = LinearSVC(C=0.5, fit_intercept=False, loss="squared_hinge", tol=1e-8, max_iter=100_000).fit(exact, y)
     np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
 
@@ -126,11 +127,11 @@ def test_blocks_map_array_and_threads_agree(loss, n_features):
     feature_map = sample("gaussian", 4, n_features, 0, gamma=1.0)
     forms = [MapMatrix(feature_map, X, n_features**-0.5, block=rows) for rows in (300, 800)]
     forms.append(forms[0].hold())
-    solutions = [solve_l2(form, y, 0.1, loss, tol=1e-10) for form in forms]
+    solutions = [solve_l2(form, y, 0.1, loss, Budget(tol=1e-10)) for form in forms]
     try:
         for count in (1, 2):
             env.set_threads(count)
-            solutions.append(solve_l2(forms[0], y, 0.1, loss, tol=1e-10))
+            solutions.append(solve_l2(forms[0], y, 0.1, loss, Budget(tol=1e-10)))
     finally:
         env.set_threads(1)
     for solution in solutions:
@@ -142,8 +143,8 @@ def test_blocks_map_array_and_threads_agree(loss, n_features):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_warm_start_from_the_solution_stops_at_once(loss):
     Z, y = make(200, 40)
-    first = solve_l2(DenseMatrix(Z), y, 1.0, loss, tol=1e-8)
-    again = solve_l2(DenseMatrix(Z), y, 1.0, loss, tol=1e-8, coef0=first.coef)
+    first = solve_l2(DenseMatrix(Z), y, 1.0, loss, Budget(tol=1e-8))
+    again = solve_l2(DenseMatrix(Z), y, 1.0, loss, Budget(tol=1e-8), warm=first.coef)
     assert again.n_iter == 0 and again.converged
     assert np.array_equal(again.coef, first.coef)
 
@@ -152,7 +153,7 @@ def test_a_warm_start_from_the_solution_stops_at_once(loss):
 def test_all_labels_equal(loss):
     Z, _ = make(50, 6)
     Z[:, 0] = 1
-    solution = solve_l2(DenseMatrix(Z), np.ones(50), 1e-2, loss, tol=1e-8)
+    solution = solve_l2(DenseMatrix(Z), np.ones(50), 1e-2, loss, Budget(tol=1e-8))
     assert solution.converged
     assert np.all(Z @ solution.coef > 0)
 
@@ -164,21 +165,21 @@ def test_features_that_are_all_zero():
 
 def test_the_same_call_gives_the_same_bits():
     Z, y = make(300, 50, decay=0.1)
-    runs = [solve_l2(DenseMatrix(Z), y, 1e-2, SquaredHinge, max_memory_mb=0.02).coef for _ in range(2)]
+    runs = [solve_l2(DenseMatrix(Z), y, 1e-2, SquaredHinge, Budget(memory_mb=0.02)).coef for _ in range(2)]
     assert np.array_equal(*runs)
 
 
 def test_the_iteration_limit_is_reported():
     Z, y = make(200, 40)
-    solution = solve_l2(DenseMatrix(Z), y, 1e-3, SquaredHinge, tol=1e-10, max_iter=1)
+    solution = solve_l2(DenseMatrix(Z), y, 1e-3, SquaredHinge, Budget(tol=1e-10, max_iter=1))
     assert not solution.converged and solution.n_iter == 1
-    late = solve_l2(DenseMatrix(Z), y, 1e-3, SquaredHinge, tol=1e-10, deadline=0.0)
+    late = solve_l2(DenseMatrix(Z), y, 1e-3, SquaredHinge, Budget(tol=1e-10, deadline=0.0))
     assert not late.converged and late.n_iter == 0
 
 
 def test_refusals():
     Z, y = make(20, 4)
-    with pytest.raises(UsageError, match="'hinge' is not smooth"):
+    with pytest.raises(UsageError, match="'hinge' is none of those"):
         solve_l2(DenseMatrix(Z), y, 1.0, Hinge)
     with pytest.raises(UsageError, match="lambda is 0"):
         solve_l2(DenseMatrix(Z), y, 0, SquaredHinge)

@@ -1,5 +1,7 @@
 """Every kind of matrix against plain numpy in float64, and every solver over every kind that it takes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,6 +15,14 @@ from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns, HeldRows
 from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.solvers.base import Budget
+from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
+from rfx.solvers.l1.algorithm1 import solve_rounds
+from rfx.solvers.l1.bins import solve_rb_l1
+from rfx.solvers.l1.newton import solve_l1
+from rfx.solvers.l1.prcd import solve_prcd
+from rfx.solvers.l2 import solve_l2
+from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (700, 5))
@@ -284,3 +294,73 @@ def test_what_is_known_already_is_not_computed():
 def test_features_are_held_only_where_they_fit():
     assert not feature_matrix(MAP, X, max_mb=1.0).computed
     assert feature_matrix(MAP, X, max_mb=0.1).computed
+
+
+EXACT, LAM = Budget(tol=1e-10, max_iter=5000), 2.0
+LITTLE, SOON = replace(EXACT, memory_mb=0.02), replace(EXACT, tol=1e-6)
+# name -> (targets by sign or by value, solver)
+SOLVERS = {
+    "ridge": ("values", lambda Z, y, **more: solve_ridge(Z, y, LAM, budget=EXACT, **more)),
+    "ridge, several outputs": ("outputs", lambda Z, Y, **more: solve_ridge(Z, Y, LAM, budget=EXACT, **more)),
+    "ridge without room for a Gram matrix": (
+        "values",
+        lambda Z, y, **more: solve_ridge(Z, y, LAM, budget=LITTLE, **more),
+    ),
+    "ridge by plain conjugate gradients": (
+        "values",
+        lambda Z, y, **more: solve_ridge_cg(Z, y, LAM, budget=SOON, **more),
+    ),
+    "ridge in the span of the rows": ("values", lambda Z, y, **more: solve_dual_ridge(Z, y, LAM, budget=EXACT, **more)),
+    "L2, squared hinge": ("signs", lambda Z, y, **more: solve_l2(Z, y, LAM, losses.SquaredHinge, EXACT, **more)),
+    "L2, little memory": ("signs", lambda Z, y, **more: solve_l2(Z, y, LAM, losses.Logistic, LITTLE, **more)),
+    "L2 in the span of the rows": ("signs", lambda Z, y, **more: solve_dual_l2(Z, y, LAM, losses.Logistic, EXACT, **more)),
+    "L1, squared": ("values", lambda Z, y, **more: solve_l1(Z, y, LAM, losses.Squared, EXACT, **more)),
+    "L1, squared hinge": ("signs", lambda Z, y, **more: solve_l1(Z, y, LAM, losses.SquaredHinge, EXACT, **more)),
+    "L1, little memory": ("signs", lambda Z, y, **more: solve_l1(Z, y, LAM, losses.Logistic, LITTLE, **more)),
+    "L1 in rounds": ("signs", lambda Z, y, **more: solve_rounds(Z, y, LAM, losses.SquaredHinge, EXACT, rounds=3, **more)),
+    "L1 by single columns": ("values", lambda Z, y, **more: solve_prcd(Z, y, 5.0, losses.Squared, SOON, **more)),
+    "L1, some columns at a time": (
+        "values",
+        lambda Z, y, **more: solve_prcd(Z, y, 5.0, losses.Squared, replace(SOON, memory_mb=0.1), **more),
+    ),
+    "L1 by grids": ("signs", lambda Z, y, **more: solve_rb_l1(Z, y, LAM, losses.SquaredHinge, EXACT, **more)),
+}
+
+
+def targets(plain, form):
+    """A target that the features can tell, with noise."""
+    rng = np.random.default_rng(4)
+    values = plain @ rng.standard_normal(plain.shape[1]) + rng.standard_normal(len(plain))
+    return {"values": values, "signs": np.where(values > 0, 1.0, -1.0), "outputs": np.stack([values, -2 * values, values**2], axis=1)}[form]
+
+
+# a step of the solver by grids is that of a whole grid of bins
+PAIRS = [(name, kind) for name in SOLVERS for kind in KINDS if name != "L1 by grids" or kind.startswith("binned")]
+
+
+@pytest.mark.parametrize(("name", "kind"), PAIRS, indirect=["kind"])
+def test_every_solver_over_every_kind(name, kind):
+    (Z, plain), (form, solve) = kind, SOLVERS[name]
+    y = targets(plain, form)
+    found = solve(Z, y)
+    assert found.converged and found.coef.shape == (Z.shape[1], *y.shape[1:])
+    expected = SOLVERS["L1, squared hinge" if name == "L1 by grids" else name][1](DenseMatrix(plain), y)
+    assert found.objective == pytest.approx(expected.objective, rel=5e-6)
+    assert found.trace[-1]["objective"] == pytest.approx(found.objective, rel=1e-6)
+    np.testing.assert_allclose(plain @ found.coef, plain @ expected.coef, atol=2e-3 * np.abs(plain @ expected.coef).max())
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "L1 by grids"])
+def test_a_callback_sees_every_step(name):
+    form, solve = SOLVERS[name]
+    Z, plain = KINDS["dense"]()
+    seen, y = [], targets(np.asarray(plain, np.float64), form)
+
+    def callback(entry, coef):
+        seen.append((entry, coef().copy()))
+        entry["error"] = 1.0
+
+    solution = solve(Z, y, callback=callback)
+    assert solution.trace == [entry for entry, _ in seen] and all(entry["error"] == 1.0 for entry in solution.trace)
+    assert {"seconds", "iteration", "objective"} <= set(solution.trace[-1])
+    np.testing.assert_allclose(seen[-1][1], solution.coef, atol=1e-6 * np.abs(solution.coef).max())

@@ -10,6 +10,7 @@ from rfx.features.binning import sample_grids
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.l1.prcd import solve_prcd
 
@@ -44,20 +45,20 @@ def threads(request):
 def test_prcd_reaches_the_optimum_with_any_number_of_threads(name, features, threads):
     (loss, y), Z = LOSSES[name], FEATURES[features]
     lam = 0.1 * lambda_max(Z, y, loss)
-    expected = solve_l1(Z, y, lam, loss, tol=1e-7)
-    solution = solve_prcd(Z, y, lam, loss, tol=1e-4, max_iter=5000)
+    expected = solve_l1(Z, y, lam, loss, Budget(tol=1e-7))
+    solution = solve_prcd(Z, y, lam, loss, Budget(tol=1e-4, max_iter=5000))
     assert solution.converged and 0 <= solution.gap <= 1e-4 * solution.objective
     assert 0 <= solution.objective - expected.objective + 1e-7 * expected.objective <= solution.gap + 2e-7 * expected.objective
 
 
 def test_the_trace_has_the_objective_of_every_pass(threads):
     loss, y = LOSSES["squared_hinge"]
-    solution = solve_prcd(FEATURES["bins"], y, 0.05, loss, tol=1e-9, max_iter=25)
+    solution = solve_prcd(FEATURES["bins"], y, 0.05, loss, Budget(tol=1e-9, max_iter=25))
     assert [entry["iteration"] for entry in solution.trace] == list(range(26)) and solution.n_iter == 25 and not solution.converged
     values = np.array([entry["objective"] for entry in solution.trace])
     assert np.all(values[1:] <= values[:-1] * (1 + 1e-9)) and values[-1] == solution.objective
     assert [entry["iteration"] for entry in solution.trace if "gap" in entry] == [0, 10, 20, 25]
-    seconds = [entry["seconds"] for entry in solution.trace]
+    seconds = [entry["pass_seconds"] for entry in solution.trace]
     assert seconds == sorted(seconds) and seconds[0] == 0
 
 
@@ -66,7 +67,7 @@ def test_a_pass_is_one_exact_sweep_by_one_thread():
     Z = FEATURES["array"].Z
     env.set_threads(1)
     try:
-        solution = solve_prcd(FEATURES["array"], VALUES, lam, losses.Squared, max_iter=1, seed=7)
+        solution = solve_prcd(FEATURES["array"], VALUES, lam, losses.Squared, Budget(max_iter=1), seed=7)
     finally:
         env.set_threads(None)
     for j in np.random.Generator(np.random.Philox(7)).permutation(50):
@@ -85,7 +86,7 @@ def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
     y = column[:, 0] + 0.1 * RNG.standard_normal(3000)
     env.set_threads(4)
     try:
-        solution = solve_prcd(Z, y, 1.0, losses.Squared, tol=1e-6, max_iter=200)
+        solution = solve_prcd(Z, y, 1.0, losses.Squared, Budget(tol=1e-6, max_iter=200))
     finally:
         env.set_threads(None)
     values = [entry["objective"] for entry in solution.trace]
@@ -96,7 +97,7 @@ def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
 def test_features_beyond_the_memory_are_computed_block_by_block(features):
     (loss, y), Z = LOSSES["squared_hinge"], FEATURES[features]
     lam = 0.1 * lambda_max(Z, y, loss)
-    whole, parts = (solve_prcd(Z, y, lam, loss, max_iter=5000, max_memory_mb=limit) for limit in (None, 0.05))
+    whole, parts = (solve_prcd(Z, y, lam, loss, Budget(max_iter=5000, memory_mb=limit)) for limit in (None, 0.05))
     assert whole.converged and parts.converged and parts.objective == pytest.approx(whole.objective, rel=2e-4)
 
 
@@ -105,9 +106,9 @@ def test_edges_and_refusals():
     for Z in FEATURES.values():
         zero = solve_prcd(Z, y, 1.001 * lambda_max(Z, y, loss), loss)
         assert zero.converged and zero.n_iter == 0 and not zero.coef.any()
-        solution = solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, max_iter=5000)
-        assert solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, coef0=solution.coef).n_iter == 0
-        with pytest.raises(UsageError, match="--solver prcd has no hinge loss"):
+        solution = solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, Budget(max_iter=5000))
+        assert solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, warm=solution.coef).n_iter == 0
+        with pytest.raises(UsageError, match="'hinge' is none of those"):
             solve_prcd(Z, y, 1.0, losses.Hinge)
         with pytest.raises(UsageError, match="lambda is 0"):
             solve_prcd(Z, y, 0.0, loss)

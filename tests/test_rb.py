@@ -11,7 +11,9 @@ from rfx.features.binning import BinningMap, sample_grids
 from rfx.methods.validation import held_out
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
-from rfx.solvers.binned_l2 import solve_binned_l2, solve_binned_ridge
+from rfx.solvers.base import Budget
+from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
+from rfx.solvers.l1 import bins
 from rfx.solvers.l1.bins import _epoch, rb_l1_certificate, solve_rb_l1
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.l1.prcd import solve_prcd
@@ -36,30 +38,30 @@ DENSE = Z.to_array()
 @pytest.mark.parametrize("lam", [0.01, 1.0, 100.0])
 def test_ridge_agrees_with_a_direct_solution(lam):
     Y = np.column_stack([VALUES, LABELS, 3 + VALUES])
-    solution = solve_binned_ridge(Z, Y, lam, tol=1e-12)
+    solution = solve_dual_ridge(Z, Y, lam, budget=Budget(tol=1e-12))
     expected = DENSE.T @ np.linalg.solve(DENSE @ DENSE.T + lam * np.eye(400), Y)
     np.testing.assert_allclose(solution.coef, expected, atol=1e-5)
     certificates = [l2_certificate(DenseMatrix(DENSE), y, w, lam, losses.Squared) for y, w in zip(Y.T, solution.coef.T)]
     assert solution.objective == pytest.approx(sum(objective for objective, _ in certificates), rel=1e-9)
     assert solution.converged and solution.gap <= 1e-12 * solution.objective
-    single = solve_binned_ridge(Z, Y[:, 0], lam, tol=1e-12)
+    single = solve_dual_ridge(Z, Y[:, 0], lam, budget=Budget(tol=1e-12))
     np.testing.assert_allclose(single.coef, solution.coef[:, 0], atol=1e-5)
 
 
 def test_ridge_certificate_bounds_the_distance_to_the_optimum():
-    best = solve_binned_ridge(Z, VALUES, 0.1, tol=1e-12).objective
+    best = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12)).objective
     for tol in (1e-1, 1e-2, 1e-3):
-        solution = solve_binned_ridge(Z, VALUES, 0.1, tol=tol)
+        solution = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=tol))
         assert 0 <= solution.objective - best <= solution.gap <= tol * solution.objective
-    short = solve_binned_ridge(Z, VALUES, 0.1, tol=1e-12, max_iter=3)
+    short = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-12, max_iter=3))
     assert not short.converged and short.n_iter == 3 and short.gap > 1e-12 * short.objective
 
 
 @pytest.mark.parametrize("loss", [losses.SquaredHinge, losses.Logistic, losses.Squared])
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_newton_agrees_with_the_dense_solver(loss, lam):
-    solution = solve_binned_l2(Z, LABELS, lam, loss, tol=1e-8)
-    expected = solve_l2(DenseMatrix(DENSE), LABELS, lam, loss, tol=1e-9)
+    solution = solve_dual_l2(Z, LABELS, lam, loss, Budget(tol=1e-8))
+    expected = solve_l2(DenseMatrix(DENSE), LABELS, lam, loss, Budget(tol=1e-9))
     assert solution.converged and 0 <= solution.gap <= 1e-8 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
     objective, _ = l2_certificate(DenseMatrix(DENSE), LABELS, solution.coef, lam, loss)
@@ -67,12 +69,12 @@ def test_newton_agrees_with_the_dense_solver(loss, lam):
 
 
 def test_warm_starts_stop_at_once_and_help():
-    ridge = solve_binned_ridge(Z, VALUES, 0.1, tol=1e-6)
-    assert solve_binned_ridge(Z, VALUES, 0.1, tol=1e-6, start=ridge.dual).n_iter == 0
-    newton = solve_binned_l2(Z, LABELS, 0.1, losses.SquaredHinge, tol=1e-6)
-    assert solve_binned_l2(Z, LABELS, 0.1, losses.SquaredHinge, tol=1e-6, start=newton.dual).n_iter == 0
+    ridge = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-6))
+    assert solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-6), warm=ridge.dual).n_iter == 0
+    newton = solve_dual_l2(Z, LABELS, 0.1, losses.SquaredHinge, Budget(tol=1e-6))
+    assert solve_dual_l2(Z, LABELS, 0.1, losses.SquaredHinge, Budget(tol=1e-6), warm=newton.dual).n_iter == 0
     grown = numbered(n_grids=120)
-    warm, cold = (solve_binned_ridge(grown, VALUES, 0.1, start=start) for start in (ridge.dual, None))
+    warm, cold = (solve_dual_ridge(grown, VALUES, 0.1, warm=start) for start in (ridge.dual, None))
     assert warm.n_iter <= cold.n_iter
 
 
@@ -89,7 +91,7 @@ def by_threads(solve, threads):
 
 def test_solvers_are_the_same_for_any_number_of_threads():
     def solve(big, y):
-        return solve_binned_ridge(big, y, 1.0).coef, solve_binned_l2(big, y, 1.0, losses.SquaredHinge).coef
+        return solve_dual_ridge(big, y, 1.0).coef, solve_dual_l2(big, y, 1.0, losses.SquaredHinge).coef
 
     one, two = (by_threads(solve, threads) for threads in (1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
@@ -103,11 +105,11 @@ def test_line_minimum():
 
 def test_solver_refusals():
     with pytest.raises(UsageError, match="lambda is 0"):
-        solve_binned_ridge(Z, VALUES, 0)
+        solve_dual_ridge(Z, VALUES, 0)
     with pytest.raises(UsageError, match="there are 399 targets for 400 rows"):
-        solve_binned_l2(Z, LABELS[1:], 1.0, losses.Logistic)
-    with pytest.raises(UsageError, match="'hinge' is not smooth"):
-        solve_binned_l2(Z, LABELS, 1.0, losses.Hinge)
+        solve_dual_l2(Z, LABELS[1:], 1.0, losses.Logistic)
+    with pytest.raises(UsageError, match="'hinge' is none of those"):
+        solve_dual_l2(Z, LABELS, 1.0, losses.Hinge)
 
 
 LOSSES = {"squared": (losses.Squared, VALUES), "squared_hinge": (losses.SquaredHinge, LABELS), "logistic": (losses.Logistic, LABELS)}
@@ -134,16 +136,17 @@ def test_grid_update_is_sequential_coordinate_descent():
     np.testing.assert_allclose(delta, image, atol=1e-12)
 
 
-@pytest.mark.parametrize("crowded", [4000, 10])
+@pytest.mark.parametrize("many", [4000, 10])
 @pytest.mark.parametrize("share", [0.3, 0.03, 0.005])
 @pytest.mark.parametrize("name", list(LOSSES))
-def test_l1_agrees_with_the_dense_solver(name, share, crowded):
+def test_l1_agrees_with_the_dense_solver(name, share, many, monkeypatch):
+    monkeypatch.setattr(bins, "_MANY", many)
     loss, y = LOSSES[name]
     lam = share * lambda_max(Z, y, loss)
-    solution = solve_rb_l1(Z, y, lam, loss, tol=1e-6, crowded=crowded)
+    solution = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6))
     by_grids = [entry["working"] == Z.shape[1] for entry in solution.trace]
-    assert any(by_grids) == (crowded == 10) and solution.trace[-1]["iteration"] == solution.n_iter
-    expected = solve_l1(DenseMatrix(DENSE), y, lam, loss, tol=1e-7)
+    assert any(by_grids) == (many == 10) and solution.trace[-1]["iteration"] == solution.n_iter
+    expected = solve_l1(DenseMatrix(DENSE), y, lam, loss, Budget(tol=1e-7))
     assert solution.converged and 0 <= solution.gap <= 1e-6 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
     f = DENSE @ solution.coef
@@ -152,7 +155,7 @@ def test_l1_agrees_with_the_dense_solver(name, share, crowded):
     # the solver keeps the best dual value of all its steps
     assert objective == pytest.approx(solution.objective) and solution.gap <= gap * (1 + 1e-6) + 1e-9 * objective
     np.testing.assert_allclose(g, DENSE.T @ loss.derivative(f, y), atol=1e-9)
-    again = solve_rb_l1(Z, y, lam, loss, tol=1e-6, coef0=solution.coef)
+    again = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6), warm=solution.coef)
     assert again.n_iter == 0
 
 
@@ -181,18 +184,20 @@ def test_row_weights_are_rounded_to_few_values():
 def test_l1_edges(solve):
     zero = solve(Z, VALUES, 1.001 * lambda_max(Z, VALUES, losses.Squared), losses.Squared)
     assert zero.converged and zero.n_iter == 0 and not zero.coef.any()
-    short = solve(Z, LABELS, 0.01, losses.SquaredHinge, tol=1e-12, max_iter=2)
+    short = solve(Z, LABELS, 0.01, losses.SquaredHinge, Budget(tol=1e-12, max_iter=2))
     assert not short.converged and short.n_iter == 2
     with pytest.raises(UsageError, match="hinge"):
         solve(Z, LABELS, 0.01, losses.Hinge)
 
 
-def test_l1_is_the_same_for_any_number_of_threads():
-    def solve(big, y):
-        return [solve_rb_l1(big, y, 3.0, losses.SquaredHinge, max_iter=5, crowded=crowded).coef for crowded in (4000, 100)]
+@pytest.mark.parametrize("many", [4000, 100])
+def test_l1_is_the_same_for_any_number_of_threads(many, monkeypatch):
+    monkeypatch.setattr(bins, "_MANY", many)
 
-    one, two = (by_threads(solve, threads) for threads in (1, 2))
-    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    def solve(big, y):
+        return solve_rb_l1(big, y, 3.0, losses.SquaredHinge, Budget(max_iter=5)).coef
+
+    assert np.array_equal(*(by_threads(solve, threads) for threads in (1, 2)))
 
 
 def test_sparse_rb_keeps_few_bins(tmp_path):

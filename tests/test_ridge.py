@@ -11,6 +11,7 @@ from rfx.operators.dense import DenseMatrix
 from rfx.operators.factors import Gram, choose_factor
 from rfx.operators.mapped import MapMatrix
 from rfx.solvers import ridge
+from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -40,7 +41,7 @@ def test_agrees_with_the_closed_form_and_the_gap_bounds_the_error(shape, outputs
     exact = reference(Z, Y, lam)
     best = objective(Z, Y, lam, exact)
     for tol in (1e-2, 1e-6, 1e-12):
-        solution = solve_ridge(DenseMatrix(Z), Y, lam, tol=tol)
+        solution = solve_ridge(DenseMatrix(Z), Y, lam, budget=Budget(tol=tol))
         assert solution.converged
         assert solution.coef.shape == (shape[1], *outputs)
         assert solution.objective == pytest.approx(objective(Z, Y, lam, solution.coef), rel=1e-9)
@@ -59,7 +60,7 @@ def test_ill_conditioned_features_need_the_correction_and_get_it(shape, limit):
     lam = 1e-4
     exact = reference(Z, Y, lam)
     best = objective(Z, Y, lam, exact)
-    solution = solve_ridge(DenseMatrix(Z), Y, lam, tol=1e-6, max_memory_mb=limit)
+    solution = solve_ridge(DenseMatrix(Z), Y, lam, budget=Budget(tol=1e-6, memory_mb=limit))
     assert solution.converged
     assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
     assert abs(solution.coef[7]) <= 1e-4
@@ -74,7 +75,7 @@ def test_a_grid_of_lambdas_has_one_factor_and_the_solutions_of_each(shape, outpu
     monkeypatch.setattr(Gram, "factor", lambda self, diagonal, factor=Gram.factor: made.append(diagonal) or factor(self, diagonal))
     Z, Y = make(*shape, outputs, decay=0.05)
     lams = [10.0, 0.03, 1.0, 0.1]
-    for lam, solution in zip(lams, solve_ridge_grid(DenseMatrix(Z), Y, lams, tol=1e-9), strict=True):
+    for lam, solution in zip(lams, solve_ridge_grid(DenseMatrix(Z), Y, lams, budget=Budget(tol=1e-9)), strict=True):
         exact = reference(Z, Y, lam)
         assert solution.converged
         assert solution.objective <= objective(Z, Y, lam, exact) * (1 + 1.01e-9)
@@ -84,7 +85,9 @@ def test_a_grid_of_lambdas_has_one_factor_and_the_solutions_of_each(shape, outpu
 
 def test_a_grid_without_the_memory_for_a_factor():
     Z, Y = make(400, 60, decay=0.3)
-    for lam, solution in zip((1.0, 0.1), solve_ridge_grid(DenseMatrix(Z), Y, (1.0, 0.1), tol=1e-8, max_memory_mb=0.005), strict=True):
+    for lam, solution in zip(
+        (1.0, 0.1), solve_ridge_grid(DenseMatrix(Z), Y, (1.0, 0.1), budget=Budget(tol=1e-8, memory_mb=0.005)), strict=True
+    ):
         assert solution.converged
         assert solution.objective <= objective(Z, Y, lam, reference(Z, Y, lam)) * (1 + 1.01e-8)
 
@@ -98,11 +101,11 @@ def test_blocks_map_array_and_threads_agree(n_features):
     scale = n_features**-0.5
     forms = [MapMatrix(feature_map, X, scale, block=rows) for rows in (100, 900)]
     forms.append(forms[0].hold())
-    solutions = [solve_ridge(form, y, 0.1, tol=1e-12) for form in forms]
+    solutions = [solve_ridge(form, y, 0.1, budget=Budget(tol=1e-12)) for form in forms]
     try:
         for count in (1, 2):
             env.set_threads(count)
-            solutions.append(solve_ridge(forms[0], y, 0.1, tol=1e-12))
+            solutions.append(solve_ridge(forms[0], y, 0.1, budget=Budget(tol=1e-12)))
     finally:
         env.set_threads(1)
     for solution in solutions:
@@ -124,7 +127,7 @@ def test_degenerate_targets_and_features():
 
 def test_the_iteration_limit_is_reported():
     Z, Y = make(400, 60, decay=0.3)
-    solution = solve_ridge(DenseMatrix(Z), Y, 1e-6, tol=1e-13, max_iter=1, max_memory_mb=0.001)
+    solution = solve_ridge(DenseMatrix(Z), Y, 1e-6, budget=Budget(tol=1e-13, max_iter=1, memory_mb=0.001))
     assert not solution.converged
     assert solution.n_iter <= 1
     assert solution.gap > 1e-13 * solution.objective
@@ -154,7 +157,7 @@ def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(gamma, lam, d
     monkeypatch.setattr(ridge, "_PATIENCE", 12)
     monkeypatch.setattr(ridge, "choose_factor", lambda *args: made.append(args) or choose_factor(*args))
     Z = sample("gaussian", 5, 1300, 0, gamma=gamma).transform(X) * np.float32(1300**-0.5)
-    for solution in solve_ridge_grid(DenseMatrix(Z), Y, [lam, 2 * lam], tol=1e-8)[:1]:
+    for solution in solve_ridge_grid(DenseMatrix(Z), Y, [lam, 2 * lam], budget=Budget(tol=1e-8))[:1]:
         assert solution.converged
         best = objective(Z, Y, lam, reference(Z, Y, lam))
         assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
@@ -169,7 +172,7 @@ def test_plain_conjugate_gradients_to_a_residual(shape, outputs):
     exact = reference(Z, Y, lam)
     wide = Z.astype(np.float64)
     for tol in (1e-2, 1e-6):
-        solution = solve_ridge_cg(DenseMatrix(Z), Y, lam, tol=tol)
+        solution = solve_ridge_cg(DenseMatrix(Z), Y, lam, budget=Budget(tol=tol))
         right = wide.T @ Y
         residual = right - wide.T @ (wide @ solution.coef) - lam * solution.coef
         assert solution.converged
@@ -188,7 +191,7 @@ def test_plain_conjugate_gradients_are_those_of_the_textbook():
         step = (r @ r) / (p @ q)
         w, before, r = w + step * p, r, r - step * q
         p = r + (r @ r) / (before @ before) * p
-    short = solve_ridge_cg(DenseMatrix(Z), y, 1.0, tol=1e-15, max_iter=7)
+    short = solve_ridge_cg(DenseMatrix(Z), y, 1.0, budget=Budget(tol=1e-15, max_iter=7))
     np.testing.assert_allclose(short.coef, w, rtol=1e-9)
     assert short.n_iter == 7 and not short.converged
 
@@ -196,7 +199,7 @@ def test_plain_conjugate_gradients_are_those_of_the_textbook():
 def test_plain_conjugate_gradients_start_where_the_output_before_ended():
     Z, Y = make(300, 60, (1,), decay=0.05)
     twice = solve_ridge_cg(DenseMatrix(Z), np.hstack([Y, Y, -Y]), 0.01)
-    assert [entry["iterations"] for entry in twice.trace][1] == 0
-    assert twice.trace[2]["iterations"] > 0 and twice.converged
+    assert [entry["iteration"] for entry in twice.trace][1] == 0
+    assert twice.trace[2]["iteration"] > 0 and twice.converged
     zero = solve_ridge_cg(DenseMatrix(Z), np.zeros((300, 2)), 0.01)
     assert zero.converged and zero.n_iter == 0 and not zero.coef.any()

@@ -8,7 +8,7 @@ from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, for_output, stack
-from rfx.solvers.binned_l2 import solve_binned_ridge
+from rfx.solvers.dual_l2 import solve_dual_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.l2 import solve_l2
@@ -77,13 +77,14 @@ IDS = np.stack([RNG.integers(0, 6, 400), RNG.integers(0, 5, 400)]).astype(np.uin
 BINS = BinnedMatrix(IDS, np.array([0, 6, 11]))
 K = np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
 GAUSSIAN = KernelMatrix("gaussian", X, {"gamma": 20.0})
+DENSE = DenseMatrix(Z)
 SOLVERS = {
-    "ridge": lambda Y, **limits: solve_ridge(DenseMatrix(Z), Y, 1.0, max_memory_mb=0.001, **limits),
-    "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(DenseMatrix(Z), Y, 1.0, **limits),
-    "binned ridge": lambda Y, **limits: solve_binned_ridge(BINS, Y, 0.1, **limits),
+    "ridge": lambda Y, **limits: solve_ridge(DENSE, Y, 1.0, budget=Budget(memory_mb=0.001, **limits)),
+    "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(DENSE, Y, 1.0, budget=Budget(**limits)),
+    "ridge in the span of the rows": lambda Y, **limits: solve_dual_ridge(BINS, Y, 0.1, budget=Budget(**limits)),
     "kernel ridge": lambda Y, **limits: solve_kernel_ridge(GAUSSIAN, Y, 0.01, budget=Budget(memory_mb=0.001, **limits)),
     "kernel in memory": lambda Y, **limits: solve_kernel_dense(K, Y, 0.1, losses.Logistic, Budget(**limits)),
-    "logistic loss, one by one": lambda Y, **limits: stack([solve_l2(DenseMatrix(Z), y, 1.0, losses.Logistic, **limits) for y in Y.T]),
+    "logistic loss, one by one": lambda Y, **limits: stack([solve_l2(DENSE, y, 1.0, losses.Logistic, Budget(**limits)) for y in Y.T]),
 }
 
 

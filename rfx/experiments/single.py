@@ -43,7 +43,7 @@ def train(spec: dict):
     }
     if method.params.get("solver") == "prcd":
         # its passes over all outputs, without certificates and all else that is in seconds_fit, for speed-ups over threads
-        passes = {entry.get("output", 0): entry["seconds"] for entry in method.trace}
+        passes = {entry.get("output", 0): entry["pass_seconds"] for entry in method.trace}
         method.info["pass_seconds"] = sum(passes.values())
     return method, split
 

@@ -105,11 +105,6 @@ class BinnedMethod(Method):
             "kernel_params": {"gamma": self.grids.gamma, "sigma": 1 / self.grids.gamma},
         } | self.measured
 
-    def _limits(self) -> dict:
-        """The solver's keyword arguments for the limits that are set."""
-        names = ("tol", "max_iter")
-        return {name: self.params[name] for name in names if self.params[name] is not None} | {"deadline": self.deadline}
-
     def _state(self):
         header = {"grids": {"kernel": self.grids.kernel, "gamma": self.grids.gamma}}
         return header, {

@@ -5,6 +5,7 @@ import numpy as np
 from rfx import kernels
 from rfx.features import sample
 from rfx.operators.mapped import feature_matrix
+from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge
 
 FACTORS = (0.25, 1.0, 4.0, 16.0)
@@ -36,5 +37,5 @@ def _error(kernel, gamma, X, Y, train, test, lam, seed) -> float:
     """Mean squared error on the test rows of ridge regression on FEATURES random features."""
     feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
     scale = 1 / np.sqrt(FEATURES)
-    weights = solve_ridge(feature_matrix(feature_map, X[train], scale), Y[train], lam, tol=1e-4).coef
+    weights = solve_ridge(feature_matrix(feature_map, X[train], scale), Y[train], lam, budget=Budget(tol=1e-4)).coef
     return float(np.mean((feature_map.transform(X[test]) @ (scale * weights) - Y[test]) ** 2))

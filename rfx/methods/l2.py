@@ -24,35 +24,27 @@ def solve(method, Z, Y) -> Solution:
     if solver == "cg":
         if method.loss.name != "squared":
             raise UsageError(f"--solver is cg, which is for squared loss, not {method.loss.name}; add --loss squared or choose rfx")
-        return solve_ridge_cg(Z, Y, method.lam, deadline=method.deadline, **_given(p, "tol", "max_iter"))
+        return solve_ridge_cg(Z, Y, method.lam, method.loss, method._budget())
     if solver == "liblinear":
         return method._each_output(
             Y,
             lambda y: solve_liblinear(Z, y, method.lam, method.loss, method._budget(), seed=p["seed"]),
         )
-    limits = {"deadline": method.deadline} | _given(p, "tol", "max_iter", "max_memory")
     if method.loss.name == "squared":
-        return solve_ridge(Z, Y, method.lam, **limits)
-    return method._each_output(Y, lambda y: solve_l2(Z, y, method.lam, method.loss, **limits))
+        return solve_ridge(Z, Y, method.lam, method.loss, method._budget())
+    return method._each_output(Y, lambda y: solve_l2(Z, y, method.lam, method.loss, method._budget()))
 
 
 def solve_path(method, Z, Y, lams) -> list[Solution]:
     """A Solution for each of `lams` by rfx's own solvers: squared loss from one Gram matrix, else each started at the last."""
-    limits = {"deadline": method.deadline} | _given(method.params, "tol", "max_iter", "max_memory")
     if method.loss.name == "squared":
-        return solve_ridge_grid(Z, Y, lams, **limits)
+        return solve_ridge_grid(Z, Y, lams, method.loss, method._budget())
 
     def follow(y):
         coef, solutions = None, []
         for lam in lams:
-            solutions.append(solve_l2(Z, y, lam, method.loss, coef0=coef, **limits))
+            solutions.append(solve_l2(Z, y, lam, method.loss, method._budget(), coef))
             coef = solutions[-1].coef
         return solutions
 
     return [stack(list(outputs)) for outputs in zip(*(follow(y) for y in Y.T), strict=True)]
-
-
-def _given(params, *names):
-    """The solver's keyword arguments for the options that are set."""
-    rename = {"max_memory": "max_memory_mb"}
-    return {rename.get(name, name): params[name] for name in names if params[name] is not None}

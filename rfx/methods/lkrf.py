@@ -28,7 +28,6 @@ COUNTS = (64, 256, 1024, 4096)
 LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
 # Most rows to fit on and to judge by.
 ROWS, HELD_OUT = 5000, 0.5
-L1_TOL = 1e-4
 
 USES = {
     "support": "the support once where it is as small as D, as the authors' program does, else draws",
@@ -176,11 +175,7 @@ class LKRF(LinearMethod):
         return solution, features.map.select(used), coef[used], offset
 
     def _solve_sparse(self, Z, Y, lam) -> Solution:
-        limits = {"max_iter": "max_iter", "max_memory": "max_memory_mb"}
-        given = {keyword: self.params[name] for name, keyword in limits.items() if self.params[name] is not None}
-        return self._each_output(
-            Y, lambda y: solve_l1(Z, y, lam, self.loss, tol=self.params["tol"] or L1_TOL, deadline=self.deadline, **given)
-        )
+        return self._each_output(Y, lambda y: solve_l1(Z, y, lam, self.loss, self._budget()))
 
     # ------------------------------------------------------------------ validation
 

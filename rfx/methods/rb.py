@@ -1,5 +1,7 @@
 """`rb`: random binning features, L2-regularised (Wu et al. 2016, equation 8)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from rfx.features.binning import Bins
@@ -9,7 +11,7 @@ from rfx.methods.validation import error, held_out
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
 from rfx.solvers.base import stack
-from rfx.solvers.binned_l2 import BinnedSolution, solve_binned_l2, solve_binned_ridge
+from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 
 # --grow: the first number of grids; what twice the grids must take off the held-out error, as a share of it, to go on.
 FIRST, GAIN = 16, 0.01
@@ -49,17 +51,17 @@ class RB(BinnedMethod):
             bins, Z = self._timed(self._number, grids, X)
         else:
             bins, Z, start = self._grow(grids, X, Y)
-        solution = self._solve(Z, Y, self.lam, start, self._limits())
+        solution = self._solve(Z, Y, self.lam, start, self._budget())
         self._keep_nonzero(grids, bins, Z, solution.coef)
         return solution
 
-    def _solve(self, Z, Y, lam, start, limits) -> BinnedSolution:
+    def _solve(self, Z, Y, lam, start, budget) -> DualSolution:
         """coef (D, k) and dual (N, k); start: a dual of fewer grids."""
         if self.loss.name == "squared":
-            return solve_binned_ridge(Z, Y, lam, start=start, **limits)
+            return solve_dual_ridge(Z, Y, lam, self.loss, budget, start)
         starts = [None] * Y.shape[1] if start is None else start.T
-        outputs = [solve_binned_l2(Z, y, lam, self.loss, start=own, **limits) for y, own in zip(Y.T, starts)]
-        return BinnedSolution(**vars(stack(outputs)), dual=np.stack([output.dual for output in outputs], axis=1))
+        outputs = [solve_dual_l2(Z, y, lam, self.loss, budget, own) for y, own in zip(Y.T, starts)]
+        return DualSolution(**vars(stack(outputs)), dual=np.stack([output.dual for output in outputs], axis=1))
 
     def _grow(self, grids, X, Y):
         """(bins, features, dual to start from) of as many grids as the error of held-out rows asks for.
@@ -68,7 +70,8 @@ class RB(BinnedMethod):
         rows held out.
         """
         kept, out = held_out(X.shape[0], self.params["grow"], self.params["seed"], f"--grow is {self.params['grow']:g}")
-        lam, limits = self.lam * len(kept) / X.shape[0], self._limits() | {"tol": max(GROW_TOL, self.params["tol"] or 0.0)}
+        lam, budget = self.lam * len(kept) / X.shape[0], self._budget()
+        budget = replace(budget, tol=max(GROW_TOL, budget.tol or 0.0))
         ids, bins, dual = np.empty((0, X.shape[0]), np.uint16), Bins(np.empty(0, np.uint64), np.zeros(1, np.int64)), None
         self.growth, best = [], np.inf
         size = min(FIRST, grids.n_grids)
@@ -76,7 +79,7 @@ class RB(BinnedMethod):
             more_bins, more = self._timed(self._number, grids.select(slice(len(ids), size)), X)
             ids = np.concatenate([ids, more.ids]) if len(ids) else more.ids
             bins = Bins(np.concatenate([bins.keys, more_bins.keys]), np.concatenate([bins.starts, bins.starts[-1] + more_bins.starts[1:]]))
-            solution = self._solve(BinnedMatrix(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual, limits)
+            solution = self._solve(BinnedMatrix(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual, budget)
             dual = solution.dual
             decision = BinnedMatrix(ids[:, out], bins.starts).matvec(solution.coef)
             found = error(self.task, decision, Y[out])

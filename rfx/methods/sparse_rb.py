@@ -1,5 +1,7 @@
 """`sparse-rb`: random binning features, L1-regularised (Wu et al. 2016, section 4.2)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from rfx.methods.binned import OPTIONS, BinnedMethod
@@ -30,9 +32,9 @@ class SparseRB(BinnedMethod):
         bins, Z = self._timed(self._number, grids, X)
         if self.params["solver"] == "prcd":
             Z = self._timed(Z.by_columns, np.inf)
-            solution = self._each_output(Y, lambda y: solve_prcd(Z, y, self.lam, self.loss, seed=self.params["seed"], **self._limits()))
+            solution = self._each_output(Y, lambda y: solve_prcd(Z, y, self.lam, self.loss, self._budget(), seed=self.params["seed"]))
         else:
-            memory = min(MOST, max(LEAST, self.memory_left))
-            solution = self._each_output(Y, lambda y: solve_rb_l1(Z, y, self.lam, self.loss, max_memory_mb=memory, **self._limits()))
+            budget = replace(self._budget(), memory_mb=min(MOST, max(LEAST, self.memory_left)))
+            solution = self._each_output(Y, lambda y: solve_rb_l1(Z, y, self.lam, self.loss, budget))
         self._keep_nonzero(grids, bins, Z, np.asarray(solution.coef))
         return solution

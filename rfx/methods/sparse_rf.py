@@ -1,7 +1,5 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
 
-import functools
-
 from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
@@ -11,14 +9,12 @@ from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
 from rfx.solvers.l1.algorithm1 import screened, solve_rounds
-from rfx.solvers.l1.gram_cache import GramCache
-from rfx.solvers.l1.newton import path_l1, solve_l1
+from rfx.solvers.l1.newton import path_l1
 from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
 HELD_OUT = 0.2
-LAST_TOL, EARLY_TOL = 1e-4, 1e-2
 
 
 class SparseRF(LinearMethod):
@@ -59,58 +55,22 @@ class SparseRF(LinearMethod):
         """All lambdas of --lam-path over all features."""
         lams = self._path_lams()
         Z = self._timed(feature_matrix, feature_map, X, 1.0, self.params["max_memory"])
-        options = {"tol": self.params["tol"] or LAST_TOL, "deadline": self.deadline, **self._limits()}
-        outputs = [path_l1(Z, y, lams, self.loss, **options) for y in Y.T]
+        outputs = [path_l1(Z, y, lams, self.loss, self._budget()) for y in Y.T]
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
     def _solve(self, feature_map, X, Y, lam) -> Solution:
-        if self.params["solver"] == "prcd":
-            memory = self.params["max_memory"] or default_memory_mb()
-            Z = self._timed(MapMatrix(feature_map, X).by_columns, memory)
-            limits = {name: self.params[name] for name in ("tol", "max_iter", "seed") if self.params[name] is not None}
-            return self._each_output(Y, lambda y: solve_prcd(Z, y, lam, self.loss, max_memory_mb=memory, deadline=self.deadline, **limits))
-
-        def one(y):
-            gram = GramCache()
-            return solve_rounds(
-                feature_map,
-                X,
-                y,
-                lam,
-                self.loss,
-                self.params["rounds"],
-                functools.partial(self._inner, gram),
-                keep=gram.keep,
-                max_memory_mb=self.params["max_memory"],
-            )
-
-        return self._each_output(Y, one)
-
-    def _inner(self, gram, Z, y, lam, loss, coef0, last):
-        p = self.params
+        p, budget, Z = self.params, self._budget(memory_mb=default_memory_mb()), MapMatrix(feature_map, X)
+        if p["solver"] == "prcd":
+            Z = self._timed(Z.by_columns, budget.memory_mb)
+            return self._each_output(Y, lambda y: solve_prcd(Z, y, lam, self.loss, budget, seed=p["seed"]))
+        solve = None
         if p["solver"] == "liblinear":
 
-            def solve(part, y):
+            def solve(part, y, lam, loss, budget):
                 return solve_liblinear(part, y, lam, loss, self._budget(), penalty="l1", seed=p["seed"])
 
-            return screened(Z, y, lam, loss, coef0, solve)
-        tol = p["tol"] or LAST_TOL
-        return solve_l1(
-            Z,
-            y,
-            lam,
-            loss,
-            coef0=coef0,
-            tol=tol if last else max(tol, EARLY_TOL),
-            deadline=self.deadline,
-            gram=gram,
-            **self._limits(),
-        )
-
-    def _limits(self) -> dict:
-        """The solver's keyword arguments for the limits that are set."""
-        names = {"max_iter": "max_iter", "max_memory": "max_memory_mb"}
-        return {keyword: self.params[name] for name, keyword in names.items() if self.params[name] is not None}
+            solve = screened(solve)
+        return self._each_output(Y, lambda y: solve_rounds(Z, y, lam, self.loss, self._budget(), rounds=p["rounds"], solve=solve))
 
     def _choose_lam(self, feature_map, X, Y) -> float:
         """The lambda of 1, 10, 100, 1000 with the best score on held-out rows, or the one closest to rf's (match-rf)."""

@@ -85,10 +85,31 @@ def row_gram(Z) -> Gram:
     return gram
 
 
-class ColumnFactor:
-    """M^-1 = (lam I + Z' diag(d) Z)^-1 by the D x D factor. d: (N,) weights or None for ones."""
+class Factor:
+    """r -> M^-1 r for r (D,) or (D, k), M close to lam I + Z' diag(d) Z with the lam of `prepare`; d: (N,) or None for ones.
+
+    gram: None for a factor of low rank. Else its own, smaller system: weights(gram.solve(right(Y))) is close to M^-1 Z'Y, d = 1.
+    """
+
+    gram: Gram | None = None
 
     def __init__(self, Z, weights=None):
+        self.Z, self.d = Z, weights
+
+    def right(self, Y):
+        """The right-hand side of the factor's own system for the targets Y (N,) or (N, k)."""
+        return self.Z.rmatvec(Y)
+
+    def weights(self, x):
+        """The weights (D,) or (D, k) that a solution x of the factor's own system stands for."""
+        return x
+
+
+class ColumnFactor(Factor):
+    """By the D x D factor."""
+
+    def __init__(self, Z, weights=None):
+        super().__init__(Z, weights)
         self.gram = column_gram(Z, weights)
 
     def prepare(self, lam):
@@ -99,34 +120,37 @@ class ColumnFactor:
         return self.gram.solve(r)
 
 
-class RowFactor:
-    """The same by the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury)."""
+class RowFactor(Factor):
+    """By the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury)."""
 
     def __init__(self, Z, weights=None):
-        self.Z, self.weights = Z, weights
+        super().__init__(Z, weights)
         self.gram = row_gram(Z)
 
     def prepare(self, lam):
         self.lam = lam
-        self.gram.factor(lam if self.weights is None else lam / self.weights)
+        self.gram.factor(lam if self.d is None else lam / self.d)
         return self
 
-    def dual(self, v):
-        """(lam / d + Z Z')^-1 v for v over the rows."""
-        return self.gram.solve(v)
+    def right(self, Y):
+        return Y
+
+    def weights(self, x):
+        return self.Z.rmatvec(x)
 
     def __call__(self, r):
-        return (r - self.Z.rmatvec(self.dual(self.Z.matvec(r)))) / self.lam
+        return (r - self.Z.rmatvec(self.gram.solve(self.Z.matvec(r)))) / self.lam
 
 
-class NystromFactor:
-    """The same for a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
+class NystromFactor(Factor):
+    """By a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
 
     Frangella, Tropp and Udell (2023), SIAM J. Matrix Anal. Appl. 44(2), algorithm 2.1 and equation (1.3): one pass with
     `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the smallest of the eigenvalues L found.
     """
 
-    def __init__(self, Z, weights=None, rank=256):
+    def __init__(self, Z, weights, rank):
+        super().__init__(Z, weights)
         size, dtype = Z.shape[1], Z.dtype
         rank = min(rank, size)
         test = np.random.default_rng(0).standard_normal((size, rank), dtype=np.float32).astype(dtype, copy=False)
@@ -174,20 +198,15 @@ def _inner(A, B):
     return total
 
 
-def smaller_gram_mb(Z) -> float:
-    """What the smaller of the two Gram matrices takes."""
-    return min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20
-
-
 def choose_factor(Z, max_memory_mb: float):
     """A preconditioner of lam I + Z'Z for any lam that takes less than `max_memory_mb`.
 
     The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024 at most).
     """
     n_rows, n_columns = Z.shape
-    if smaller_gram_mb(Z) <= max_memory_mb:
+    if min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
         return RowFactor(Z) if n_rows < n_columns else ColumnFactor(Z)
-    return NystromFactor(Z, rank=_rank(n_columns, Z.dtype, max_memory_mb))
+    return NystromFactor(Z, None, _rank(n_columns, Z.dtype, max_memory_mb))
 
 
 def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):

@@ -73,8 +73,9 @@ class HeldColumns(Matrix):
             for rows in ranges(len(Z), _CHUNK):
                 Z[rows, places] = before._matrix.Z[rows, at]
         if not known.all():
+            every, places = np.arange(len(Z))[:, None], np.flatnonzero(~known)
             for rows, new in inner.columns(columns[~known]).row_blocks():
-                Z[rows, np.flatnonzero(~known)] = new
+                Z[every[rows], places] = new
         self._matrix = DenseMatrix(Z)
 
     def rows(self, index):

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rfx.errors import UsageError
+
+# Losses with a second derivative, by one number a row.
+SMOOTH = ("squared", "squared_hinge", "logistic")
 # How a solver can end, from good to bad: the certificate meets the tolerance (where there is none: all that was asked for is
 # done), or what kept it from that. "budget" is what is neither iterations nor time: memory, or the precision of the numbers.
 STATUSES = ("converged", "budget", "max_iter", "timeout")
@@ -119,6 +123,36 @@ def stack(solutions: list[Solution], coef=None, of: str = "output") -> Solution:
         status=max((s.status for s in solutions), key=STATUSES.index),
         trace=[entry | {of: k} for k, s in enumerate(solutions) for entry in s.trace],
     )
+
+
+def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
+    """y as float64, (N,) or (N, k).
+
+    Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, targets that are not one for each
+    row of Z, and labels of a loss for classes that are not -1 and +1.
+    """
+    if loss.name not in losses:
+        choice = f"choose {', '.join(losses[:-1])} or {losses[-1]}" if len(losses) > 1 else f"it is for {losses[0]} loss"
+        raise UsageError(f"loss {loss.name!r} is none of those that this solver has; {choice}")
+    if not (np.isfinite(lam) and lam > 0):
+        raise UsageError(f"lambda is {lam}; it must be a positive number")
+    if len(y) != Z.shape[0]:
+        raise UsageError(f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row")
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    if loss.name != "squared" and not np.all(np.abs(y) == 1.0):
+        raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
+    return y
+
+
+def start(warm, shape) -> np.ndarray:
+    """A copy of the starting point that a solver was given, in float64; zeros where it is None.
+
+    Raises UsageError where it has another shape.
+    """
+    coef = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
+    if coef.shape != tuple(shape):
+        raise UsageError(f"the starting point has the shape {coef.shape}; the solution's is {tuple(shape)}")
+    return coef
 
 
 class Recorder:

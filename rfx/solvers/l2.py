@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.errors import UsageError
 from rfx.operators.base import default_memory_mb
-from rfx.operators.cg import check_problem, conjugate_gradients, late
+from rfx.operators.cg import conjugate_gradients
 from rfx.operators.factors import sampled_factor
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.line_search import line_minimum
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
@@ -24,31 +23,25 @@ _LEVEL_TOLERANCE = 1e-2
 _PATIENCE = 12
 
 
-def solve_l2(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, max_memory_mb=None, deadline=None) -> Solution:
-    """The minimiser for one output.
+def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+    """The minimiser (D,) for one output.
 
-    Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: squared_hinge,
-    logistic or squared of rfx.losses. coef0: (D,) starting point. tol: relative duality gap. max_iter: Newton steps
-    (n_iter counts them). max_memory_mb: for the preconditioner and rows that are held. deadline: time.monotonic() at which to
-    stop. Raises UsageError for a loss without second derivative, a lam that is not positive, labels that are not one
-    for each row.
+    Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: SquaredHinge, Logistic or Squared.
+    budget: tol is the relative duality gap (1e-4), max_iter are Newton steps (100; n_iter counts them), memory_mb is for the
+    preconditioner and rows that are held. warm: (D,) starting point; without it, one is found on nested subsets of the rows, which
+    the trace's `rows` tell. Raises UsageError as `check_problem` does.
     """
-    if not hasattr(loss, "second_derivative"):
-        raise UsageError(f"loss {loss.name!r} is not smooth; Newton's method needs squared, squared_hinge or logistic")
-    check_problem(Z, y, lam)
-    y = np.asarray(y, dtype=np.float64)
-    limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    newton = _Newton(loss, lam / len(y), limit, max_iter, deadline)
-    w = None if coef0 is None else np.array(coef0, dtype=np.float64)
-    if w is None:
+    y = check_problem(Z, y, lam, loss)
+    budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
+    newton, w = _Newton(loss, lam / len(y), budget, Recorder(callback)), start(warm, Z.shape[1:])
+    if warm is None:
         order = np.random.default_rng(0).permutation(len(y))
-        w = np.zeros(Z.shape[1])
         for count in _levels(len(y)):
             chosen = np.sort(order[:count])
-            w = newton.run(Z.rows(chosen).hold(limit / 2), y[chosen], w, _LEVEL_TOLERANCE)[0]
-    w, objective, gap, converged = newton.run(Z, y, w, tol)
-    status = Budget(max_iter=max_iter, deadline=deadline).status(converged, newton.n_iter)
-    return Solution(w, objective, Certificate("gap", gap), newton.n_iter, status, newton.trace)
+            w = newton.run(Z.rows(chosen).hold(budget.memory_mb / 2), y[chosen], w, _LEVEL_TOLERANCE)[0]
+    w, objective, gap, converged = newton.run(Z, y, w, budget.tol)
+    status = budget.status(converged, newton.n_iter)
+    return Solution(w, objective, Certificate("gap", gap), newton.n_iter, status, newton.record.trace)
 
 
 def l2_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
@@ -70,10 +63,8 @@ def l2_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
 class _Newton:
     """Newton's method on nested sets of rows: what one call keeps from step to step and from set to set."""
 
-    def __init__(self, loss, mean_lam, limit, max_iter, deadline):
-        self.loss, self.mean_lam, self.limit = loss, mean_lam, limit
-        self.max_iter, self.deadline = max_iter, deadline
-        self.n_iter, self.trace = 0, []
+    def __init__(self, loss, mean_lam, budget, record):
+        self.loss, self.mean_lam, self.budget, self.record, self.n_iter = loss, mean_lam, budget, record, 0
         self.factor, self.rows, self.steps, self.last = None, 0, 0, 0
 
     def run(self, Z, y, w, tol):
@@ -81,16 +72,16 @@ class _Newton:
 
         Returns (w, objective, gap, converged).
         """
-        problem = _Problem(Z, y, self.mean_lam * len(y), self.loss, self.limit / 2)
+        problem = _Problem(Z, y, self.mean_lam * len(y), self.loss, self.budget.memory_mb / 2)
         point = problem.at(w)
         self.rows = 0
         while True:
             gap = float(point.g @ point.g) / (2 * problem.lam)
-            entry = {"iteration": self.n_iter, "rows": len(y), "objective": point.objective, "gap": gap}
-            self.trace.append(entry | {"cg": self.steps, "sampled": self.rows})
+            at = {"iteration": self.n_iter, "rows": len(y), "objective": point.objective, "gap": gap}
+            self.record(lambda now=point.w: now, **at, cg=self.steps, sampled=self.rows)
             self.steps = 0
             converged = gap <= tol * point.objective
-            if converged or self.n_iter >= self.max_iter or late(self.deadline):
+            if converged or self.budget.spent(self.n_iter):
                 return point.w, point.objective, gap, converged
             point = problem.search(point, self.direction(problem, point, tol))
             self.n_iter += 1
@@ -108,7 +99,7 @@ class _Newton:
             rows = int(np.sqrt(len(chosen) * (1500.0 if part.computed else 200.0)))
             self.rows = max(1024, rows, 2 * self.rows if self.rows else 0)
             self.factor = None
-            self.factor = sampled_factor(part, weights, problem.lam, self.rows, self.limit / 2)
+            self.factor = sampled_factor(part, weights, problem.lam, self.rows, self.budget.memory_mb / 2)
         squares = float(point.g @ point.g)
         bound = max((0.1 if part.computed else 0.05) ** 2 * squares, problem.lam * tol * point.objective)
         step, _, self.last = conjugate_gradients(
@@ -117,7 +108,7 @@ class _Newton:
             self.factor,
             lambda x, r: float(r @ r) <= bound,
             200,
-            self.deadline,
+            self.budget.deadline,
         )
         self.steps = self.last
         return step

@@ -12,10 +12,10 @@ import numpy as np
 
 from rfx.losses import Squared
 from rfx.operators.base import default_memory_mb
-from rfx.operators.cg import check_problem, conjugate_gradients, dots, late
-from rfx.operators.factors import NystromFactor, RowFactor, choose_factor, sampled_factor
+from rfx.operators.cg import conjugate_gradients, dots
+from rfx.operators.factors import choose_factor, sampled_factor
 from rfx.operators.shifted import solve_shifted
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 
 _RESTARTS = 20
 # Steps that a sampled factor is expected to need, and those after which it is given up for the whole Gram matrix.
@@ -26,66 +26,74 @@ _BASIS = 2**25
 _GRAM = 1e-11
 
 
-def solve_ridge(Z, Y, lam, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None) -> Solution:
-    """The minimiser for one lam > 0.
+def solve_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+    """The minimiser (D,) or (D, k) for one lam > 0.
 
-    Z: the (N, D) features. Y: (N,) or (N, k) targets. tol: relative duality gap of each output. max_iter:
-    conjugate gradient steps. max_memory_mb: what the factor may take; where the Gram matrix does not fit, the
-    preconditioner is of low rank. deadline: time.monotonic() at which to stop. Gap: with u = Z w - y the dual value is
-    -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam). n_iter counts conjugate
-    gradient steps. Raises UsageError for a lam that is not positive or targets that are not one for each row.
+    Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: Squared, the only one. budget: tol is the relative duality gap of each
+    output (1e-6), max_iter are conjugate gradient steps (1000; n_iter counts them), memory_mb is what the factor may take; where
+    the Gram matrix does not fit, the preconditioner is of low rank. warm: starting point of the solution's shape. Gap: with
+    u = Z w - y the dual value is -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam).
+    Raises UsageError as `check_problem` does.
     """
-    return solve_ridge_grid(Z, Y, [lam], tol=tol, max_iter=max_iter, max_memory_mb=max_memory_mb, deadline=deadline)[0]
+    return solve_ridge_grid(Z, Y, [lam], loss, budget, warm, callback)[0]
 
 
-def solve_ridge_cg(Z, Y, lam, *, tol=1e-3, max_iter=1000, deadline=None) -> Solution:
+def solve_ridge_cg(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
     """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as Wu et al. (2016, 5.2) compare methods.
 
-    No preconditioner. tol: ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output. max_iter: steps for each output; the paper's
-    programs stop after 50. The first output starts at zero, every other at the weights of the one before (docs/papers.md, Wu et al.). The
-    rest as in `solve_ridge`; converged says whether the residual, computed anew at the end, is within tol.
+    No preconditioner. budget: tol is ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output (1e-3), max_iter are steps for each of them
+    (1000); the paper's programs stop after 50. The first output starts at zero, or warm (D,), every other at the weights of the one
+    before (docs/papers.md, Wu et al.). Converged says whether the residual, computed anew at the end, is within tol. The trace has
+    an entry an output. The rest as in `solve_ridge`.
     """
-    Y = np.asarray(Y, dtype=np.float64)
-    check_problem(Z, Y, lam)
+    Y = check_problem(Z, Y, lam, loss, ("squared",))
+    budget, record = budget.filled(tol=1e-3, max_iter=1000), Recorder(callback)
     outputs = Y.reshape(len(Y), -1)
     right = Z.rmatvec(outputs)
     norms = np.linalg.norm(right, axis=0)
-    W, w, n_iter, trace = np.zeros_like(right), np.zeros(len(right)), 0, []
+    W, w, n_iter = np.zeros_like(right), start(warm, Z.shape[1:]), 0
 
     def image(p):
         return lam * p + Z.normal(p)
 
     for k, norm in enumerate(norms):
-        residual = right[:, k] - image(w) if w.any() else right[:, k]
+        residual, bound = right[:, k] - image(w) if w.any() else right[:, k], budget.tol * norm
         steps = 0
-        if np.linalg.norm(residual) > tol * norm:
+        if np.linalg.norm(residual) > bound:
             step, residual, steps = conjugate_gradients(
-                image, residual, lambda r: r, lambda x, r, norm=norm: np.linalg.norm(r) <= tol * norm, max_iter, deadline
+                image, residual, lambda r: r, lambda x, r, bound=bound: np.linalg.norm(r) <= bound, budget.max_iter, budget.deadline
             )
             w = w + step
         W[:, k] = w
         n_iter += steps
-        trace.append({"output": k, "iterations": steps, "residual": float(np.linalg.norm(residual) / norm) if norm > 0 else 0.0})
+        objective = 0.5 * float(outputs[:, k] @ outputs[:, k] - w @ (right[:, k] + residual))
+        record(
+            lambda: W.reshape(-1, *Y.shape[1:]),
+            output=k,
+            iteration=steps,
+            objective=objective,
+            gap=float(residual @ residual) / (2 * lam),
+            residual=float(np.linalg.norm(residual) / norm) if norm > 0 else 0.0,
+        )
     _, values, G = Z.loss_pass(W, Squared, outputs)
     G += lam * W
     objectives = 0.5 * lam * dots(W, W) + values
-    converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * tol * norms))
+    converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * budget.tol * norms))
     certificate = Certificate("gap", float(dots(G, G).sum() / (2 * lam)))
-    status = Budget(deadline=deadline, max_iter=max_iter).status(converged, max((entry["iterations"] for entry in trace), default=0))
-    return Solution(W.reshape(right.shape[0], *Y.shape[1:]), float(objectives.sum()), certificate, n_iter, status, trace)
+    status = budget.status(converged, max((entry["iteration"] for entry in record.trace), default=0))
+    return Solution(W.reshape(-1, *Y.shape[1:]), float(objectives.sum()), certificate, n_iter, status, record.trace)
 
 
-def solve_ridge_grid(Z, Y, lams, *, tol=1e-6, max_iter=1000, max_memory_mb=None, deadline=None) -> list[Solution]:
+def solve_ridge_grid(Z, Y, lams, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> list[Solution]:
     """A Solution for each of `lams`, from one Gram matrix and one factor of it; arguments as in `solve_ridge`.
 
     Of several lambdas on very many rows, a small factor of some rows for each may be what costs less.
     """
-    Y = np.asarray(Y, dtype=np.float64)
     for lam in lams:
-        check_problem(Z, Y, lam)
-    limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    factors = _Factors(Z, Y, lams, limit)
-    return [_solve(Z, Y, lam, factors, tol, max_iter, deadline) for lam in lams]
+        Y = check_problem(Z, Y, lam, loss, ("squared",))
+    budget = budget.filled(tol=1e-6, max_iter=1000, memory_mb=default_memory_mb())
+    factors = _Factors(Z, Y, lams, budget.memory_mb)
+    return [_solve(Z, Y, lam, factors, budget, warm, Recorder(callback)) for lam in lams]
 
 
 def _sampled_rows(n_rows):
@@ -122,17 +130,16 @@ class _Factors:
         self._sampled, self.sampling = None, False
         if self._whole is None:
             self._whole = choose_factor(self.Z, self.limit)
-            if not isinstance(self._whole, NystromFactor):
+            if self._whole.gram is not None:
                 self._whole.prepare(float(np.exp(np.mean(np.log([min(self.lams), max(self.lams)])))))
-        return self._whole.prepare(lam) if isinstance(self._whole, NystromFactor) else self._whole
+        return self._whole.prepare(lam) if self._whole.gram is None else self._whole
 
     def start(self, lam):
         """(D,) or (D, k) weights close to the solution, by the whole factor; for all lambdas at the first call."""
         factor = self.whole(lam)
-        by_rows = isinstance(factor, RowFactor)
         if self._right is None:
-            self._right = self.Y if by_rows else self.Z.rmatvec(self.Y)
-        if isinstance(factor, NystromFactor):
+            self._right = factor.right(self.Y)
+        if factor.gram is None:
             return factor(self._right)
         if self._starts is None and len(self.lams) > 1:
             steps = int(np.clip(_BASIS // max(1, self._right.size), 20, 300))
@@ -140,45 +147,38 @@ class _Factors:
         start = self._starts[self.lams.index(lam)] if self._starts else None
         if start is None:
             start = factor.gram.solve(self._right)
-        return self.Z.rmatvec(start) if by_rows else start
+        return factor.weights(start)
 
 
-def _solve(Z, Y, lam, factors, tol, max_iter, deadline):
-    factor, W, n_iter, trace = None, None, 0, []
-    if factors.sampling:
-        factor = factors.sampled(lam)
-        W = np.zeros((Z.shape[1], *Y.shape[1:]))
-    for _ in range(_RESTARTS):
-        if factor is None:
-            factor = factors.whole(lam)
-            if W is None:
-                W = factors.start(lam)
+def _solve(Z, Y, lam, factors, budget, warm, record):
+    shape, factor, n_iter, restarts = (Z.shape[1], *Y.shape[1:]), None, 0, 0
+    W = start(warm, shape) if warm is not None or factors.sampling else factors.start(lam)
+    while True:
         _, values, G = Z.loss_pass(W, Squared, Y)
         G += lam * W
         objectives = 0.5 * lam * dots(W, W) + values
         gaps = dots(G, G) / (2 * lam)
-        converged = bool(np.all(gaps <= tol * objectives))
-        trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.sum())})
-        if converged or n_iter >= max_iter or late(deadline):
-            break
+        objective, gap, converged = float(objectives.sum()), float(gaps.sum()), bool(np.all(gaps <= budget.tol * objectives))
+        record(lambda now=W: now, iteration=n_iter, objective=objective, gap=gap)
+        if converged or restarts == _RESTARTS or budget.spent(n_iter):
+            return Solution(W, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
 
         def enough(X, R, objectives=objectives, G=G):
             # the objective at W + X is known from the residuals; half of the tolerance is for rounding
             now = objectives - 0.5 * dots(X, R - G)
-            return np.all(dots(R, R) <= lam * tol * now)
+            return np.all(dots(R, R) <= lam * budget.tol * now)
 
-        most = max_iter - n_iter
+        if factor is None:
+            factor = factors.sampled(lam) if factors.sampling else factors.whole(lam)
+        most = budget.max_iter - n_iter
         step, _, steps = conjugate_gradients(
             lambda P: lam * P + Z.normal(P),
             -G,
             factor,
             enough,
             min(most, _PATIENCE) if factors.sampling else most,
-            deadline,
+            budget.deadline,
         )
-        W = W + step
-        n_iter += steps
+        W, n_iter, restarts = W + step, n_iter + steps, restarts + 1
         if factors.sampling and steps >= _PATIENCE:
             factor, factors.sampling = None, False
-    status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
-    return Solution(W, float(objectives.sum()), Certificate("gap", float(gaps.sum())), n_iter, status, trace)

@@ -12,11 +12,9 @@ largest s <= 1 that makes ||Z'u||_inf <= lam.
 import numpy as np
 from numba import njit
 
-from rfx.errors import UsageError
-from rfx.operators.cg import check_problem, late
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
-from rfx.solvers.l1.newton import largest_working_set, solve_l1
+from rfx.solvers.l1.newton import filled, largest_working_set, minimise
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
 _MEMORY = 5
@@ -24,64 +22,50 @@ _EPOCHS = 200
 # Rows with curvature are copied out when they are a smaller share than this.
 _COPIED = 0.8
 # More bins than this in the first working sets, most of which will be dropped again, are left to the updates by grids.
-_CROWDED = 4000
+_MANY = 4000
 # The bins with a weight have settled when fewer than this share of them came or went in a step.
 _SETTLED = 0.1
 
 
-def solve_rb_l1(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=100, deadline=None, max_memory_mb=2048.0, crowded=_CROWDED) -> Solution:
-    """The minimiser for one output.
+def solve_rb_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+    """The minimiser (D,) for one output.
 
-    Z: BinnedMatrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,)
-    starting point. tol: relative duality gap. max_iter: Newton steps (n_iter counts them). max_memory_mb: what the Gram matrix
-    of the working set and its factors may take in MiB, besides Z. crowded: the size of a working set from which on the bins are
-    updated grid by grid. Raises UsageError for a loss without second derivative, a lam that is not positive, targets that are
-    not one for each row.
+    Z: BinnedMatrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the
+    relative duality gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is what the Gram matrix of the
+    working set and its factors may take (2048), besides Z. warm: (D,) starting point. Raises UsageError as `check_problem` does.
     """
-    if not hasattr(loss, "second_derivative"):
-        raise UsageError(f"loss {loss.name!r} is not smooth; choose squared, squared_hinge or logistic")
-    check_problem(Z, y, lam)
-    y = np.asarray(y, dtype=np.float64)
-    coef0 = np.zeros(Z.shape[1]) if coef0 is None else np.array(coef0, dtype=np.float64)
-    largest = largest_working_set(max_memory_mb)
-    limit, solution, by_grids = min(crowded, largest), None, False
+    y, budget, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
+    largest = largest_working_set(budget.memory_mb)
+    at_most, by_grids = min(_MANY, largest), False
+    w, n_iter, bound = start(warm, Z.shape[1:]), 0, -np.inf
     while True:
-        w, left = (coef0, max_iter) if solution is None else (solution.coef, max_iter - solution.n_iter)
         if by_grids:
-            part = _by_grids(Z, y, lam, loss, w, tol, left, deadline, largest)
+            solution = _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, largest)
         else:
-            part = solve_l1(
-                Z, y, lam, loss, coef0=w, tol=tol, max_iter=left, deadline=deadline, max_memory_mb=max_memory_mb, working=limit, strict=True
-            )
-        solution = part if solution is None else _joined(solution, part, tol)
-        if solution.converged or solution.n_iter >= max_iter or late(deadline):
+            solution = minimise(Z, y, lam, loss, budget, w, record, n_iter, bound, at_most=at_most)
+        w, n_iter, bound = solution.coef, solution.n_iter, solution.objective - solution.gap
+        if solution.converged or budget.spent(n_iter):
             return solution
-        limit, by_grids = largest, not by_grids
+        at_most, by_grids = largest, not by_grids
 
 
-def _joined(first, second, tol) -> Solution:
-    """The solution `second`, which went on where `first` had ended."""
-    gap = max(0.0, second.objective - max(first.objective - first.gap, second.objective - second.gap))
-    trace = first.trace + [dict(entry, iteration=first.n_iter + entry["iteration"]) for entry in second.trace]
-    status = "converged" if gap <= tol * second.objective else second.status
-    return Solution(second.coef, second.objective, Certificate("gap", gap), first.n_iter + second.n_iter, status, trace)
+def _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, limit) -> Solution:
+    """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter and these hardly change.
 
-
-def _by_grids(Z, y, lam, loss, w, tol, max_iter, deadline, limit) -> Solution:
-    """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter and these hardly change."""
-    f, bound, n_iter, settled, trace = Z.matvec(w), -np.inf, 0, False, []
+    From w (D,) after n_iter steps that gave the lower bound `bound`.
+    """
+    f, settled = Z.matvec(w), False
     while True:
         objective, gap, g = rb_l1_certificate(Z, y, w, lam, loss, f)
         bound = max(bound, objective - gap)
-        gap = max(0.0, objective - bound)
-        trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "nnz": int(np.count_nonzero(w)), "working": len(w)})
-        converged = gap <= tol * objective
+        gap, nnz = max(0.0, objective - bound), int(np.count_nonzero(w))
+        record(lambda now=w: now, iteration=n_iter, objective=objective, gap=gap, nnz=nnz, working=len(w))
+        converged = gap <= budget.tol * objective
         few = settled and np.count_nonzero((w != 0) | (np.abs(g) > lam)) < limit
-        if converged or few or n_iter >= max_iter or late(deadline):
-            status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
-            return Solution(w, objective, Certificate("gap", gap), n_iter, status, trace)
+        if converged or few or budget.spent(n_iter):
+            return Solution(w, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
         accuracy = float(np.clip(0.3 * np.sqrt(gap / objective), 0.01, 0.1))
-        target = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, deadline)
+        target = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, budget)
         before = w != 0
         w, f = _search(Z, y, w, f, target, lam, loss, objective)
         settled = np.count_nonzero(before != (w != 0)) < _SETTLED * np.count_nonzero(w)
@@ -97,7 +81,7 @@ def rb_l1_certificate(Z, y, w, lam, loss, f=None):
     return objective, max(0.0, objective - best_dual(loss, u, y, lam, g)[0]), g
 
 
-def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
+def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):
     """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
@@ -117,7 +101,7 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, deadline):
     for _ in range(_EPOCHS):
         moved = _epoch(Z.ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, sums, steps)
         first = first or moved
-        if moved <= accuracy**2 * first or late(deadline):
+        if moved <= accuracy**2 * first or budget.late():
             break
         points.append((w.copy(), delta.copy()))
         if len(points) > _MEMORY:

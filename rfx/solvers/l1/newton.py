@@ -9,24 +9,21 @@ is so long, and lam so small beside it, that none is excluded before the end (co
 is 424 at a relative gap of 1e-4). Nor is there anything for extrapolation to speed up: a Newton step is solved to the end.
 """
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.errors import UsageError
 from rfx.operators.base import Matrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns
 from rfx.parallel import one_blas_thread
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point
 from rfx.solvers.l1.quadratic import residual, solve_quadratic
 from rfx.solvers.line_search import l1_line_search
 
-LOSSES = ("squared", "squared_hinge", "logistic")
 # A start from zero passes through larger values of lam, each this fraction of the last, with one step at each: the
 # working set then grows with the support instead of far beyond it.
 STAGE = 0.25
@@ -43,72 +40,58 @@ def lambda_max(Z, y, loss) -> float:
     return float(np.max(np.abs(Z.rmatvec(loss.derivative(np.zeros(len(y)), y))), initial=0.0))
 
 
-def solve_l1(
-    Z,
-    y,
-    lam,
-    loss,
-    *,
-    coef0=None,
-    tol=1e-4,
-    max_iter=200,
-    working=None,
-    strict=False,
-    deadline=None,
-    gram=None,
-    max_memory_mb=2048.0,
-) -> Solution:
-    """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most `tol`.
+def solve_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, gram: GramCache | None = None) -> Solution:
+    """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most the budget's.
 
-    Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: a class of rfx.losses.
-    coef0: (D,) warm start. tol: on gap / objective. max_iter: Newton steps.
-    working: largest number of columns in the working set (default: what the Gram matrix may have in half the memory).
-    strict: end, not converged, as soon as that many columns want to be in it, for a caller who then goes on otherwise.
-    deadline: value of time.monotonic() after which no new step starts.
-    gram: a GramCache to reuse between calls on the same rows, see there.
-    max_memory_mb: bound on working memory in MiB: half for the Gram matrix and its factors, half for the columns that
-        matter where the features are computed at every use.
+    Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: Squared, SquaredHinge or
+    Logistic. budget: tol is the relative gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is working
+    memory (2048), half for the Gram matrix and its factors, half for the columns that matter where the features are computed at
+    every use. warm: (D,) weights to start from. gram: a GramCache to reuse between calls on the same rows, see there.
 
-    The Solution's coef is (D,), its gap the absolute duality gap, its trace one entry per Newton step: `iteration`,
-    `objective`, `gap`, `nnz`, `working`, `seconds`. `converged` is False when max_iter or the deadline came first.
-
-    Raises UsageError when lam is not positive, when the loss is not one of the three, when shapes disagree, or when
-    labels are not -1 and +1; DataError when a feature or a target is not finite.
+    The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`, `objective`, `gap`, `nnz`, `working`.
+    Raises UsageError as `check_problem` does, DataError when a feature or a target is not finite.
     """
-    if loss.name not in LOSSES:
-        raise UsageError(f"loss {loss.name!r} has no L1 solver; choose one of {', '.join(LOSSES)}")
-    if not (np.isfinite(lam) and lam > 0):
-        raise UsageError(f"lam is {lam}; it must be a positive number")
-    y = _targets(y, Z.shape[0], loss)
-    half = max_memory_mb * 2**20 / 2
+    y = check_problem(Z, y, lam, loss)
+    gram = GramCache() if gram is None else gram
+    return minimise(Z, y, lam, loss, filled(budget), start(warm, Z.shape[1:]), Recorder(callback), gram=gram)
+
+
+def filled(budget: Budget) -> Budget:
+    """The budget with the numbers of `solve_l1`."""
+    return budget.filled(tol=1e-4, max_iter=200, memory_mb=2048.0)
+
+
+def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, gram=None, at_most=None) -> Solution:
+    """`solve_l1` of a checked problem, from coef (D,) after n_iter steps that gave the lower bound `bound`; coef is changed.
+
+    at_most: end, with what there is, as soon as that many columns want to be in the working set, for a caller who then goes on
+    otherwise.
+    """
+    half = budget.memory_mb * 2**20 / 2
+    rows = max(1, len(y))
     problem = _Problem(
         Z,
         y,
         float(lam),
         loss,
-        _start(coef0, Z.shape[1]),
+        budget,
+        coef,
+        record,
+        n_iter,
+        bound,
         GramCache() if gram is None else gram,
-        tol,
-        max_iter,
-        deadline,
-        limit=working or largest_working_set(max_memory_mb),
-        strict=strict,
+        limit=at_most or largest_working_set(budget.memory_mb),
+        strict=at_most is not None,
         # Half again: while columns are taken over, the old copy and the new one exist together.
-        held_limit=int(half / 2 // (max(1, len(y)) * Z.dtype.itemsize)),
-        float64_limit=int(half / 2 // (max(1, len(y)) * 8)),
+        held_limit=int(half / 2 // (rows * Z.dtype.itemsize)),
+        float64_limit=int(half / 2 // (rows * 8)),
     )
     # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
     with one_blas_thread():
         problem.run()
-    gap = problem.objective - problem.dual
-    return Solution(
-        coef=problem.coef,
-        objective=problem.objective,
-        certificate=Certificate("gap", max(0.0, gap)),
-        n_iter=problem.n_iter,
-        status=Budget(max_iter=max_iter, deadline=deadline).status(problem.converged, problem.n_iter),
-        trace=problem.trace,
-    )
+    gap = max(0.0, problem.objective - problem.dual)
+    status = budget.status(problem.converged, problem.n_iter)
+    return Solution(problem.coef, problem.objective, Certificate("gap", gap), problem.n_iter, status, record.trace)
 
 
 def largest_working_set(max_memory_mb) -> int:
@@ -116,33 +99,13 @@ def largest_working_set(max_memory_mb) -> int:
     return max(512, int(np.sqrt(max_memory_mb * 2**20 / 48)))
 
 
-def path_l1(Z, y, lams, loss, *, coef0=None, gram=None, **options) -> list[Solution]:
-    """Solutions for each of `lams` (taken from large to small), each started at the one before.
-
-    Takes the options of solve_l1. Each Solution has its own gap; the number of non-zeros is in its trace's last entry.
-    """
-    gram = GramCache() if gram is None else gram
-    solutions = []
+def path_l1(Z, y, lams, loss, budget: Budget = Budget(), warm=None, callback=None) -> list[Solution]:
+    """Solutions for each of `lams` (taken from large to small), each started at the one before; the rest as in `solve_l1`."""
+    gram, solutions = GramCache(), []
     for lam in sorted(lams, reverse=True):
-        solutions.append(solve_l1(Z, y, lam, loss, coef0=coef0, gram=gram, **options))
-        coef0 = solutions[-1].coef
+        solutions.append(solve_l1(Z, y, lam, loss, budget, warm, callback, gram=gram))
+        warm = solutions[-1].coef
     return solutions
-
-
-def _start(coef0, columns):
-    coef = np.zeros(columns) if coef0 is None else np.array(coef0, np.float64)
-    if coef.shape != (columns,):
-        raise UsageError(f"coef0 has shape {coef.shape}; there are {columns} columns")
-    return coef
-
-
-def _targets(y, rows, loss):
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    if y.shape != (rows,):
-        raise UsageError(f"y has shape {y.shape}; the features have {rows} rows, so it must be ({rows},)")
-    if loss.name != "squared" and not np.all(np.abs(y) == 1.0):
-        raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
-    return y
 
 
 @dataclass
@@ -151,18 +114,16 @@ class _Problem:
     y: np.ndarray
     lam: float
     loss: type
+    budget: Budget
     coef: np.ndarray
+    record: Recorder
+    n_iter: int
+    dual: float
     gram: GramCache
-    tol: float
-    max_iter: int
-    deadline: float | None
     limit: int
+    strict: bool
     held_limit: int
     float64_limit: int
-    strict: bool = False
-    trace: list = field(default_factory=list)
-    n_iter: int = 0
-    dual: float = -np.inf
     objective: float = np.inf
     converged: bool = False
     curvature: np.ndarray | None = None
@@ -170,7 +131,6 @@ class _Problem:
     dual_point: np.ndarray | None = None
 
     def run(self):
-        self.began = time.monotonic()
         self.decision = self.gram.recall(self.coef)
         if self.decision is None:
             self.decision = self.Z.matvec(self.coef)
@@ -187,8 +147,8 @@ class _Problem:
             _, gradient = self._evaluate(self.Z)
             gap = self.objective - self.dual
             self._record(size)
-            self.converged = gap <= self.tol * self.objective
-            if self.converged or self._out_of_time():
+            self.converged = gap <= self.budget.tol * self.objective
+            if self.converged or self.budget.spent(self.n_iter):
                 return
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
@@ -211,12 +171,12 @@ class _Problem:
         stage = 0.0 if self.coef.any() else np.inf
         while True:
             value, gradient = self._evaluate(Z)
-            bound = max(bound, value)
+            bound = max(bound, self.dual if Z is self.Z else value)
             if Z is self.Z or size:
                 self._record(size)
-            if self.objective - bound <= max(allowed, self.tol * self.objective):
+            if self.objective - bound <= max(allowed, self.budget.tol * self.objective):
                 return True
-            if self._out_of_time():
+            if self.budget.spent(self.n_iter):
                 return False
             stage = max(self.lam, STAGE * min(stage, np.abs(gradient).max(initial=0.0)))
             size = self._step(Z, gradient, stage)
@@ -236,20 +196,9 @@ class _Problem:
             self.dual = max(self.dual, value)
         return value, gradient
 
-    def _out_of_time(self):
-        return self.n_iter >= self.max_iter or (self.deadline is not None and time.monotonic() > self.deadline)
-
     def _record(self, working):
-        self.trace.append(
-            {
-                "iteration": self.n_iter,
-                "objective": self.objective,
-                "gap": max(0.0, self.objective - self.dual),
-                "nnz": int(np.count_nonzero(self.coef)),
-                "working": working,
-                "seconds": time.monotonic() - self.began,
-            }
-        )
+        nnz, gap = int(np.count_nonzero(self.coef)), max(0.0, self.objective - self.dual)
+        self.record(self.coef.copy, iteration=self.n_iter, objective=self.objective, gap=gap, nnz=nnz, working=working)
 
     def _step(self, Z, gradient, lam):
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
@@ -266,7 +215,7 @@ class _Problem:
         columns, H = self.gram.update(Z, wanted, weights)
         start = residual(H, gradient[columns], coef[columns], lam)
         # A residual of this size costs a third of the gap that is allowed.
-        enough = 0.3 * self.tol * self.objective / max(np.abs(coef).sum(), 1e-300)
+        enough = 0.3 * self.budget.tol * self.objective / max(np.abs(coef).sum(), 1e-300)
         tolerance = max(0.1 * start, min(enough, 0.5 * start))
         flat = np.diagonal(H)[: len(columns)] <= 0
         for _ in range(4):
@@ -317,9 +266,8 @@ class _Problem:
         if len(columns) > self.float64_limit or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
             self.interior = False
             return False
-        x, alpha = hinge_interior_point(
-            DenseMatrix(Z.columns(columns).to_array().astype(np.float64, copy=False)), self.y, self.coef[columns], lam, 0.3 * self.tol
-        )
+        exact = DenseMatrix(Z.columns(columns).to_array().astype(np.float64, copy=False))
+        x, alpha = hinge_interior_point(exact, self.y, self.coef[columns], lam, 0.3 * self.budget.tol)
         before = self.coef, self.decision, self._value(lam)
         self.coef = np.zeros_like(self.coef)
         self.coef[columns] = x

@@ -13,10 +13,8 @@ import numpy as np
 from numba import njit
 
 from rfx import parallel
-from rfx.errors import UsageError
 from rfx.operators.base import default_memory_mb
-from rfx.operators.cg import check_problem, late
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
 
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
@@ -26,27 +24,22 @@ _CERTIFIED = 10
 _ROUNDING = 1e-12
 
 
-def solve_prcd(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=1000, seed=0, max_memory_mb=None, deadline=None) -> Solution:
-    """The minimiser of lam ||w||_1 + sum L(z.w, y) for one output.
+def solve_prcd(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0) -> Solution:
+    """The minimiser (D,) of lam ||w||_1 + sum L(z.w, y) for one output.
 
-    Z: (N, D) features; they are kept by columns up to max_memory_mb (default: a quarter of what is free, at most 2 GiB), beyond
-    that every pass makes them anew, some columns at a time, and only the order among these is random. For several calls give what
-    `Z.by_columns` returns. y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. coef0: (D,) starting
-    point. tol: relative duality gap. max_iter: passes over all columns (n_iter counts them). seed: of the order of the columns.
+    Z: (N, D) features; they are kept by columns where the budget's memory allows it, beyond that every pass makes them anew, some
+    columns at a time, and only the order among these is random. For several calls give what `Z.by_columns` returns. y: (N,)
+    targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the relative duality gap (1e-4),
+    max_iter are passes over all columns (1000; n_iter counts them). warm: (D,) starting point. seed: of the order of the columns.
 
-    The trace has an entry a pass: `iteration`, `objective`, `nnz`, `seconds` (of the passes, without certificates), `alone`
-    (passes made anew by one thread) and, at every tenth pass and the last, `gap`. Raises UsageError for another loss, a lam that is
-    not positive, targets that are not one for each row.
+    The trace has an entry a pass: `iteration`, `objective`, `nnz`, `pass_seconds` (of the passes, without certificates), `alone`
+    (passes made anew by one thread) and, at every tenth pass and the last, `gap`. Raises UsageError as `check_problem` does.
     """
-    if loss.name not in _KINDS:
-        raise UsageError(f"--solver prcd has no {loss.name} loss; choose squared, squared_hinge or logistic")
-    check_problem(Z, y, lam)
-    y = np.asarray(y, dtype=np.float64)
-    limit = default_memory_mb() if max_memory_mb is None else max_memory_mb
-    Z = Z.by_columns(limit)
-    width = max(1, int(limit * 2**20 / 2 // (Z.dtype.itemsize * max(1, len(y)))))
-    w = np.zeros(Z.shape[1]) if coef0 is None else np.array(coef0, dtype=np.float64)
-    bounds, kind = loss.curvature * Z.squares(), _KINDS[loss.name]
+    y, record = check_problem(Z, y, lam, loss, tuple(_KINDS)), Recorder(callback)
+    budget = budget.filled(tol=1e-4, max_iter=1000, memory_mb=default_memory_mb())
+    Z = Z.by_columns(budget.memory_mb)
+    width = max(1, int(budget.memory_mb * 2**20 / 2 // (Z.dtype.itemsize * max(1, len(y)))))
+    w, bounds, kind = start(warm, Z.shape[1:]), loss.curvature * Z.squares(), _KINDS[loss.name]
     random = np.random.Generator(np.random.Philox(seed))
 
     def evaluate(w):
@@ -65,18 +58,19 @@ def solve_prcd(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=1000, seed=0, 
                 parallel.for_ranges(listed, len(own), 64, threads)
 
     f, objective = evaluate(w)
-    n_iter, alone, seconds, bound, trace = 0, 0, 0.0, -np.inf, []
+    n_iter, alone, seconds, bound = 0, 0, 0.0, -np.inf
     while True:
-        trace.append({"iteration": n_iter, "objective": objective, "nnz": int(np.count_nonzero(w)), "seconds": seconds, "alone": alone})
-        stopped = n_iter >= max_iter or late(deadline)
+        entry = {"iteration": n_iter, "objective": objective, "nnz": int(np.count_nonzero(w)), "pass_seconds": seconds, "alone": alone}
+        stopped = budget.spent(n_iter)
         if stopped or n_iter % _CERTIFIED == 0:
             u = loss.derivative(f, y)
             bound = max(bound, best_dual(loss, u, y, lam, Z.rmatvec(u))[0])
-            gap = trace[-1]["gap"] = max(0.0, objective - bound)
-            if stopped or gap <= tol * objective:
-                status = Budget(max_iter=max_iter, deadline=deadline).status(gap <= tol * objective, n_iter)
-                return Solution(w, objective, Certificate("gap", gap), n_iter, status, trace)
-        start = time.perf_counter()
+            entry["gap"] = gap = max(0.0, objective - bound)
+        record(lambda now=w: now, **entry)
+        if "gap" in entry and (stopped or gap <= budget.tol * objective):
+            status = budget.status(gap <= budget.tol * objective, n_iter)
+            return Solution(w, objective, Certificate("gap", gap), n_iter, status, record.trace)
+        begun = time.perf_counter()
         order = random.permutation(len(w))
         for threads in (None, 1):
             after, f_after = w.copy(), f.copy()
@@ -86,7 +80,7 @@ def solve_prcd(Z, y, lam, loss, *, coef0=None, tol=1e-4, max_iter=1000, seed=0, 
                 break
             alone += threads is None
         w, f, objective = after, f_after, value
-        seconds += time.perf_counter() - start
+        seconds += time.perf_counter() - begun
         n_iter += 1
 
 

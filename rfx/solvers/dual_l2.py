@@ -1,19 +1,19 @@
-"""L2 regularisation over random binning features: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) (Wu et al. 2016, eq. 8).
+"""L2 regularisation in the span of the rows: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) for matrices with many more columns than rows.
 
-The weights are w = Z'a with one a per row, so that everything is a vector over rows: there are far fewer rows than bins,
-and a product with Z Z' makes and uses the sums of a grid's bins while they are in cache. Z Z' has ones on its diagonal,
-so that for ridge a diagonal preconditioner would change nothing. The duality gap is that of u = -lam a, where Z'u = -lam w
-leaves Fenchel's sum L(f) + L*(u) - u f alone (for ridge, half the squared residual), or that of u = L'(f), where nothing but
-||lam w + Z'u||^2 / (2 lam) is left.
+The weights are w = Z'a with one a per row, so that everything is a vector over rows and the matrix is asked for products with
+Z Z' alone. So it is with random binning features (Wu et al. 2016, eq. 8), which make and use the sums of a grid's bins while
+they are in cache; there Z Z' has ones on its diagonal, so that for ridge a diagonal preconditioner would change nothing. The
+duality gap is that of u = -lam a, where Z'u = -lam w leaves Fenchel's sum L(f) + L*(u) - u f alone (for ridge, half the squared
+residual), or that of u = L'(f), where nothing but ||lam w + Z'u||^2 / (2 lam) is left.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.errors import UsageError
-from rfx.operators.cg import check_problem, conjugate_gradients, dots, late, ratio
-from rfx.solvers.base import Budget, Certificate, Solution
+from rfx.losses import Squared
+from rfx.operators.cg import conjugate_gradients, dots, ratio
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.line_search import line_minimum, row_dual_gap
 
 _RESTART = 500
@@ -25,26 +25,24 @@ _STEPS = 1000
 
 
 @dataclass
-class BinnedSolution(Solution):
-    """A Solution and its `dual` (N,) or (N, k): coef is Z'dual."""
+class DualSolution(Solution):
+    """A Solution and its `dual` (N,) or (N, k): coef is Z'dual. It is a start for another matrix of the same rows, too."""
 
     dual: np.ndarray | None = None
 
 
-def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadline=None) -> BinnedSolution:
+def solve_dual_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> DualSolution:
     """lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 by conjugate gradients, all outputs in step.
 
     The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, taken with W = Z'A: the inner
     products of directions Z'P are P'(Z Z')P, and one product with Z Z' a step is enough.
 
-    Z: (N, D) features. Y: (N,) or (N, k). start: an A to start from, as of fewer grids over the same rows. tol:
-    relative duality gap of each output. n_iter counts conjugate gradient steps. Raises UsageError for a lam that is not
-    positive or targets that are not one for each row.
+    Z: (N, D) features. Y: (N,) or (N, k). loss: Squared, the only one. budget: tol is the relative duality gap of each output
+    (1e-3), max_iter are conjugate gradient steps (1000; n_iter counts them). warm: a dual to start from. Raises UsageError as
+    `check_problem` does.
     """
-    Y = np.asarray(Y, dtype=np.float64)
-    check_problem(Z, Y, lam)
-    A = np.zeros_like(Y) if start is None else np.array(start, dtype=np.float64)
-    n_iter, trace = 0, []
+    Y, record = check_problem(Z, Y, lam, loss, ("squared",)), Recorder(callback)
+    budget, A, n_iter = budget.filled(tol=1e-3, max_iter=1000), start(warm, Y.shape), 0
     while True:
         F = Z.outer(A) if A.any() else np.zeros_like(Y)
         R = Y - F - lam * A
@@ -55,8 +53,9 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
             squares = dots(R, KR)
             objectives = 0.5 * lam * dots(A, F) + 0.5 * dots(F - Y, F - Y)
             gaps = np.minimum(np.maximum(squares, 0.0) / (2 * lam), 0.5 * dots(R, R))
-            trace.append({"iteration": n_iter, "objective": float(objectives.sum()), "gap": float(gaps.sum())})
-            solved, stopped = bool(np.all(gaps <= tol * objectives)), n_iter >= max_iter or late(deadline)
+            objective, gap = float(objectives.sum()), float(gaps.sum())
+            record(lambda now=A: Z.rmatvec(now), iteration=n_iter, objective=objective, gap=gap)
+            solved, stopped = bool(np.all(gaps <= budget.tol * objectives)), budget.spent(n_iter)
             if solved or stopped or n_iter - first >= _RESTART:
                 break
             beta = ratio(squares, before)
@@ -70,37 +69,32 @@ def solve_binned_ridge(Z, Y, lam, *, start=None, tol=1e-3, max_iter=1000, deadli
         # what was updated at every step is computed anew before it is believed
         if n_iter == first or stopped:
             break
-    status = Budget(max_iter=max_iter, deadline=deadline).status(solved, n_iter)
-    return BinnedSolution(Z.rmatvec(A), float(objectives.sum()), Certificate("gap", float(gaps.sum())), n_iter, status, trace, A)
+    certificate, status = Certificate("gap", gap), budget.status(solved, n_iter)
+    return DualSolution(Z.rmatvec(A), objective, certificate, n_iter, status, record.trace, A)
 
 
-def solve_binned_l2(Z, y, lam, loss, *, start=None, tol=1e-3, max_iter=100, deadline=None) -> BinnedSolution:
+def solve_dual_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> DualSolution:
     """One output with squared hinge, logistic or squared loss, by Newton's method with conjugate gradients.
 
-    Z: (N, D) features. y: (N,) labels in {-1, +1}. start: (N,) dual to start from. tol: relative duality gap.
-    max_iter: Newton steps (n_iter counts them). With v = lam a + L'(Z w) and curvatures d, Newton's direction Z'q solves
+    Z: (N, D) features. y: (N,) labels in {-1, +1}. budget: tol is the relative duality gap (1e-3), max_iter are Newton steps (100;
+    n_iter counts them). warm: (N,) dual to start from. With v = lam a + L'(Z w) and curvatures d, Newton's direction Z'q solves
     lam q + d Z Z'q = -v; q = -v/lam + sqrt(d) t turns it into a positive definite system over the rows with d > 0 alone,
-    with lam + d on its diagonal, its preconditioner. Raises UsageError as `solve_binned_ridge`, and for a loss without
-    second derivative.
+    with lam + d on its diagonal, its preconditioner. Raises UsageError as `check_problem` does.
     """
-    if not hasattr(loss, "second_derivative"):
-        raise UsageError(f"loss {loss.name!r} is not smooth; Newton's method needs squared, squared_hinge or logistic")
-    y = np.asarray(y, dtype=np.float64)
-    check_problem(Z, y, lam)
-    a = np.zeros(len(y)) if start is None else np.array(start, dtype=np.float64)
+    y, record = check_problem(Z, y, lam, loss), Recorder(callback)
+    budget, a, n_iter, steps = budget.filled(tol=1e-3, max_iter=100), start(warm, y.shape), 0, 0
     f = Z.outer(a) if a.any() else np.zeros(len(y))
-    n_iter, steps, trace = 0, 0, []
     while True:
         v = lam * a + loss.derivative(f, y)
         Kv = Z.outer(v)
         objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
         gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(Z.outer, a, f, y, lam, loss))
-        trace.append({"iteration": n_iter, "objective": objective, "gap": gap, "cg": steps})
-        converged = gap <= tol * objective
-        if converged or n_iter >= max_iter or late(deadline):
-            status = Budget(max_iter=max_iter, deadline=deadline).status(converged, n_iter)
-            return BinnedSolution(Z.rmatvec(a), objective, Certificate("gap", gap), n_iter, status, trace, a)
-        q, steps = _direction(Z, v, Kv, loss.second_derivative(f, y), lam, min(0.1, np.sqrt(gap / objective)), deadline)
+        record(lambda now=a: Z.rmatvec(now), iteration=n_iter, objective=objective, gap=gap, cg=steps)
+        converged = gap <= budget.tol * objective
+        if converged or budget.spent(n_iter):
+            certificate, status = Certificate("gap", gap), budget.status(converged, n_iter)
+            return DualSolution(Z.rmatvec(a), objective, certificate, n_iter, status, record.trace, a)
+        q, steps = _direction(Z, v, Kv, loss.second_derivative(f, y), lam, min(0.1, np.sqrt(gap / objective)), budget.deadline)
         Kq = Z.outer(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
         a, f = a + t * q, f + t * Kq

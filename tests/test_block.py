@@ -73,7 +73,7 @@ def test_dense_solutions_agree_with_the_linear_solver(name, lam):
 
 def test_dense_refusals():
     K = kernels.block("laplacian", X, X, GAMMA)
-    with pytest.raises(UsageError, match="'hinge' is not smooth"):
+    with pytest.raises(UsageError, match="'hinge' is none of those"):
         solve_kernel_dense(K, LABELS[:, None], 1.0, losses.Hinge)
     with pytest.raises(UsageError, match="lambda is 0"):
         solve_kernel_dense(K, LABELS[:, None], 0, losses.Squared)

@@ -159,13 +159,13 @@ def test_deadline_is_kept_and_said():
 def test_what_is_refused():
     X, y = problem(10)
     K = KernelMatrix("gaussian", X, {"gamma": 1.0})
-    with pytest.raises(UsageError, match="'hinge' is not smooth"):
+    with pytest.raises(UsageError, match="'hinge' is none of those"):
         solve_kernel_newton(K, y, 1.0, Hinge)
     with pytest.raises(UsageError, match="lambda is 0"):
         solve_kernel_newton(K, y, 0, Logistic)
     with pytest.raises(UsageError, match="9 targets for 10 rows"):
         solve_kernel_newton(K, y[:9], 1.0, Logistic)
-    with pytest.raises(DataError, match=r"labels of the logistic loss must be -1 and \+1"):
+    with pytest.raises(UsageError, match=r"labels of the logistic loss must be -1 and \+1"):
         solve_kernel_newton(K, (y + 1) / 2, 1.0, Logistic)
     with pytest.raises(DataError, match="at least one row"):
         solve_kernel_newton(KernelMatrix("gaussian", X[:0], {"gamma": 1.0}), y[:0], 1.0, Logistic)

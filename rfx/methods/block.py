@@ -19,7 +19,6 @@ from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import DTYPE, LAM, LOSS, MOST, TOL
 from rfx.model import Array, check_within
 from rfx.operators.base import default_memory_mb
-from rfx.operators.cg import late
 from rfx.operators.mapped import dense
 from rfx.options import Option
 from rfx.solvers.base import Certificate, Solution, stack
@@ -112,7 +111,7 @@ class Block(ExpansionMethod):
         def part(start, stop):
             for b in range(start, stop):
                 targets = Y[blocks[b]]
-                if late(self.deadline):
+                if self._budget().late():
                     value = float(self.loss.value(np.zeros_like(targets), targets).sum())
                     solutions[b] = Solution(np.zeros_like(targets), value, Certificate("gap", value), 0, "timeout")
                     continue

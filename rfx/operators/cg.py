@@ -4,28 +4,13 @@ import time
 
 import numpy as np
 
-from rfx.errors import UsageError
-
-
-def check_problem(Z, y, lam):
-    """Refuse a lambda that is not positive and targets that are not one for each row."""
-    if not (np.isfinite(lam) and lam > 0):
-        raise UsageError(f"lambda is {lam}; it must be a positive number")
-    if len(y) != Z.shape[0]:
-        raise UsageError(f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row")
-
-
-def late(deadline) -> bool:
-    """Whether `deadline`, a time of time.monotonic() or None, has passed."""
-    return deadline is not None and time.monotonic() >= deadline
-
 
 def conjugate_gradients(product, residual, precondition, enough, max_iter, deadline=None):
     """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere form).
 
     product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions conjugate when M^-1 is
     only symmetric up to float32 rounding (Notay 2000). enough(x, r): whether the residual (n,) or (n, k) is small enough.
-    Returns (x, residual, iterations).
+    deadline: value of time.monotonic() after which no new step starts. Returns (x, residual, iterations).
     """
     r = residual.copy()
     x = np.zeros_like(r)
@@ -37,7 +22,7 @@ def conjugate_gradients(product, residual, precondition, enough, max_iter, deadl
         x += step * p
         before = r
         r = r - step * q
-        if enough(x, r) or late(deadline) or not np.any(step):
+        if enough(x, r) or not np.any(step) or (deadline is not None and time.monotonic() >= deadline):
             return x, r, iteration
         z = precondition(r)
         beta = np.maximum(0.0, ratio(dots(r - before, z), rz))

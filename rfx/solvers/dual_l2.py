@@ -14,7 +14,7 @@ import numpy as np
 from rfx.losses import Squared
 from rfx.operators.cg import conjugate_gradients, dots, ratio
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
-from rfx.solvers.line_search import line_minimum, row_dual_gap
+from rfx.solvers.line_search import line_minimum
 
 _RESTART = 500
 # Rows with curvature are copied out when they are a smaller share than this: it costs about one product with Z Z'.
@@ -81,32 +81,59 @@ def solve_dual_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callbac
     lam q + d Z Z'q = -v; q = -v/lam + sqrt(d) t turns it into a positive definite system over the rows with d > 0 alone,
     with lam + d on its diagonal, its preconditioner. Raises UsageError as `check_problem` does.
     """
-    y, record = check_problem(Z, y, lam, loss), Recorder(callback)
-    budget, a, n_iter, steps = budget.filled(tol=1e-3, max_iter=100), start(warm, y.shape), 0, 0
-    f = Z.outer(a) if a.any() else np.zeros(len(y))
+    y, budget = check_problem(Z, y, lam, loss), budget.filled(tol=1e-3, max_iter=100)
+    record = Recorder(None if callback is None else lambda entry, dual: callback(entry, lambda: Z.rmatvec(dual())))
+
+    def direction(v, Kv, curvature, accuracy):
+        return _direction(Z, v, Kv, curvature, lam, accuracy, budget.deadline)
+
+    found = newton(Z.outer, direction, y, lam, loss, budget, start(warm, y.shape), record, patience=np.inf)
+    return DualSolution(**vars(found) | {"coef": Z.rmatvec(found.coef)}, dual=found.coef)
+
+
+def newton(times, direction, y, lam, loss, budget, begun, record, n_iter=0, patience=3) -> Solution:
+    """Newton's method for one output from the dual `begun` (N,); coef is the dual at the end.
+
+    times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy ||v||. n_iter: steps made
+    before, which count. patience: steps without a smaller gap after which rounding has the last word.
+    """
+    a = np.array(begun, dtype=np.float64)
+    f = times(a) if a.any() else np.zeros(len(y))
+    best, waited = np.inf, 0
     while True:
         v = lam * a + loss.derivative(f, y)
-        Kv = Z.outer(v)
+        Kv = times(v)
         objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
-        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(Z.outer, a, f, y, lam, loss))
-        record(lambda now=a: Z.rmatvec(now), iteration=n_iter, objective=objective, gap=gap, cg=steps)
+        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(times, a, f, y, lam, loss))
+        record(lambda now=a: now, iteration=n_iter, objective=objective, gap=gap)
         converged = gap <= budget.tol * objective
-        if converged or budget.spent(n_iter):
-            certificate, status = Certificate("gap", gap), budget.status(converged, n_iter)
-            return DualSolution(Z.rmatvec(a), objective, certificate, n_iter, status, record.trace, a)
-        q, steps = _direction(Z, v, Kv, loss.second_derivative(f, y), lam, min(0.1, np.sqrt(gap / objective)), budget.deadline)
-        Kq = Z.outer(q)
+        best, waited = min(best, gap), 0 if gap < best else waited + 1
+        if converged or waited == patience or budget.spent(n_iter):
+            return Solution(a, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
+        q = direction(v, Kv, loss.second_derivative(f, y), float(min(0.1, np.sqrt(gap / objective))))
+        Kq = times(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
         a, f = a + t * q, f + t * Kq
         n_iter += 1
 
 
+def row_dual_gap(kernel, a, f, y, lam, loss) -> float:
+    """The gap of the dual point -lam a, made feasible, where f = kernel(a) (n,) is the decision of coefficients a (n,) over rows.
+
+    kernel: v -> K v for the kernel matrix of the rows. y: (n,).
+    """
+    u = loss.clip_dual(-lam * a, y)
+    left = lam * a + u
+    fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
+    return max(0.0, fenchel) + (float(left @ kernel(left)) / (2 * lam) if left.any() else 0.0)
+
+
 def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
-    """(q, conjugate gradient steps) with ||lam q + d Z Z'q + v|| <= accuracy ||v||."""
+    """q with ||lam q + d Z Z'q + v|| <= accuracy ||v||."""
     q = -v / lam
     chosen = np.flatnonzero(curvature > _FLAT * max(curvature.max(), _FLAT))
     if len(chosen) == 0:
-        return q, 0
+        return q
     part = Z
     if len(chosen) < _COPIED * len(v):
         part = Z.rows(chosen)
@@ -124,8 +151,8 @@ def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
     start = v[chosen] / (lam * roots)
     residual = roots * Kv[chosen] / lam - product(start)
     bound = (accuracy * np.linalg.norm(v)) ** 2
-    t, _, steps = conjugate_gradients(
+    t, _, _ = conjugate_gradients(
         product, residual, lambda r: r / diagonal, lambda t, r: float(np.sum((roots * r) ** 2)) <= bound, _STEPS, deadline
     )
     q[chosen] = roots * t
-    return q, steps
+    return q

@@ -1,4 +1,4 @@
-"""What Newton methods need besides a direction: the step along it, without and with an l1 term, and a dual gap for L2."""
+"""The step along the direction of a Newton method, without and with an l1 term."""
 
 import numpy as np
 
@@ -26,17 +26,6 @@ def line_minimum(loss, f, change, y, linear: float, quadratic: float) -> float:
         if not low < t < high:
             t = 0.5 * (low + high)
     return t
-
-
-def row_dual_gap(kernel, a, f, y, lam, loss) -> float:
-    """The gap of the dual point -lam a, made feasible, where f = kernel(a) (n,) is the decision of coefficients a (n,) over rows.
-
-    kernel: v -> K v for the kernel matrix of the rows. y: (n,).
-    """
-    u = loss.clip_dual(-lam * a, y)
-    left = lam * a + u
-    fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
-    return max(0.0, fenchel) + (float(left @ kernel(left)) / (2 * lam) if left.any() else 0.0)
 
 
 def l1_line_search(loss, y, f, along, x, p, lam) -> float:

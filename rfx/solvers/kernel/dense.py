@@ -7,9 +7,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from rfx.errors import UsageError
-from rfx.operators.cg import check_problem, dots
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, for_output, stack
-from rfx.solvers.kernel.newton import FLAT, check_smooth, newton
+from rfx.operators.cg import dots
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, for_output, stack
+from rfx.solvers.dual_l2 import newton
+from rfx.solvers.kernel.newton import FLAT
 
 
 def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
@@ -20,8 +21,7 @@ def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, ca
     a column (100; n_iter counts them, a ridge solution is one). warm: (n, k) coefficients to start from. Raises UsageError for a
     loss without second derivative, a lam that is not positive or targets that are not one for each row.
     """
-    check_smooth(loss)
-    check_problem(K, Y, lam)
+    Y = check_problem(K, Y, lam, loss)
     budget = budget.filled(tol=1e-6, max_iter=100)
     if loss.name == "squared":
         return _ridge(K, Y, lam, budget, Recorder(callback))

@@ -8,16 +8,16 @@ q = -v / lam + S t makes that (lam + S K S) t = S K v / lam, symmetric and posit
 
 import numpy as np
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.operators.base import default_memory_mb
-from rfx.operators.cg import check_problem, conjugate_gradients
+from rfx.operators.cg import conjugate_gradients
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor
 from rfx.parallel import matmul
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, for_output, stack
+from rfx.solvers.base import Budget, Recorder, Solution, check_problem, for_output, stack, start
+from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.cache import add_columns
 from rfx.solvers.kernel.ridge import pivots
-from rfx.solvers.line_search import line_minimum, row_dual_gap
 
 # Rows with a smaller share of the largest root of curvature than this count as flat.
 FLAT = 1e-8
@@ -25,8 +25,6 @@ FLAT = 1e-8
 _RANK = 512
 # Conjugate gradient steps for one direction.
 _STEPS = 200
-# Newton steps without a smaller gap after which rounding has the last word.
-_PATIENCE = 3
 
 
 def solve_kernel_newton(K: KernelMatrix, Y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0) -> Solution:
@@ -38,58 +36,22 @@ def solve_kernel_newton(K: KernelMatrix, Y, lam, loss, budget: Budget = Budget()
     preconditioner.
 
     Kernel values are float32 until that is solved; then decision values are made anew in float64, in which the solver goes on
-    where the gap, which is always that of the kernel in float64 in the end, asks for it. Raises UsageError for a loss without
-    second derivative and a lam that is not positive, DataError for no rows or labels other than -1 and +1.
+    where the gap, which is always that of the kernel in float64 in the end, asks for it. Raises UsageError as `check_problem`
+    does, DataError for no rows.
     """
-    check_smooth(loss)
-    Y = np.asarray(Y, dtype=np.float64)
-    check_problem(K, Y, lam)
+    Y = check_problem(K, Y, lam, loss)
     if len(Y) == 0:
         raise DataError("a kernel machine needs at least one row, but there is none")
-    if loss.name != "squared" and not np.all(np.abs(Y) == 1):
-        raise DataError(f"the labels of the {loss.name} loss must be -1 and +1; map the two classes to them")
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
     values = _Values(K, lam, budget, seed)
     outputs = Y.reshape(len(Y), -1)
-    starts = np.zeros(outputs.shape) if warm is None else np.asarray(warm, dtype=np.float64).reshape(outputs.shape)
+    starts = start(warm, Y.shape).reshape(outputs.shape)
     solutions = []
-    for k, (y, start) in enumerate(zip(outputs.T, starts.T)):
+    for k, (y, first) in enumerate(zip(outputs.T, starts.T)):
         record = Recorder(for_output(callback, k) if Y.ndim == 2 else callback)
-        rough = newton(values.quick, values.direction, y, lam, loss, budget, start, record)
+        rough = newton(values.quick, values.direction, y, lam, loss, budget, first, record)
         solutions.append(newton(values.exact, values.direction, y, lam, loss, budget, rough.coef, record, rough.n_iter))
     return stack(solutions) if Y.ndim == 2 else solutions[0]
-
-
-def check_smooth(loss):
-    """Refuse a loss without second derivative."""
-    if not hasattr(loss, "second_derivative"):
-        raise UsageError(f"loss {loss.name!r} is not smooth; Newton's method needs squared, squared_hinge or logistic")
-
-
-def newton(times, direction, y, lam, loss, budget, start, record, n_iter=0) -> Solution:
-    """Newton's method for one output from the coefficients `start` (N,).
-
-    times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy ||v||. n_iter: steps made
-    before, which count.
-    """
-    a = np.array(start, dtype=np.float64)
-    f = times(a) if a.any() else np.zeros(len(y))
-    best, waited = np.inf, 0
-    while True:
-        v = lam * a + loss.derivative(f, y)
-        Kv = times(v)
-        objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
-        gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(times, a, f, y, lam, loss))
-        record(lambda now=a: now, iteration=n_iter, objective=objective, gap=gap)
-        converged = gap <= budget.tol * objective
-        best, waited = min(best, gap), 0 if gap < best else waited + 1
-        if converged or waited == _PATIENCE or budget.spent(n_iter):
-            return Solution(a, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
-        q = direction(v, Kv, loss.second_derivative(f, y), float(min(0.1, np.sqrt(gap / objective))))
-        Kq = times(q)
-        t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
-        a, f = a + t * q, f + t * Kq
-        n_iter += 1
 
 
 class _Values:

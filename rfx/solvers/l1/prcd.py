@@ -94,40 +94,36 @@ def _step(w, g, bound, lam):
 
 
 @njit(cache=True, nogil=True)
-def _listed_pass(order, rows, ends, w, f, y, bounds, lam, scale, kind):
-    """One coordinate step for each column of `order`; kind: 0 squared, 1 squared hinge, 2 logistic."""
+def _slope(f, y, kind):
+    """The derivative of the loss; kind: 0 squared, 1 squared hinge, 2 logistic."""
+    if kind == 0:
+        return f - y
+    if kind == 1:
+        return -2.0 * y * max(0.0, 1.0 - y * f)
+    return -y / (1.0 + np.exp(y * f))
+
+
+@njit(cache=True, nogil=True)
+def _listed_pass(order, rows, ends, w, f, y, bounds, lam, value, kind):
+    """One coordinate step for each column of `order`, which is `value` in its rows."""
     for j in order:
-        g = 0.0
-        for t in range(ends[j], ends[j + 1]):
-            i = rows[t]
-            if kind == 0:
-                g += f[i] - y[i]
-            elif kind == 1:
-                g -= 2.0 * y[i] * max(0.0, 1.0 - y[i] * f[i])
-            else:
-                g -= y[i] / (1.0 + np.exp(y[i] * f[i]))
-        step = _step(w[j], scale * g, bounds[j], lam)
+        own, g = rows[ends[j] : ends[j + 1]], 0.0
+        for i in own:
+            g += _slope(f[i], y[i], kind)
+        step = _step(w[j], value * g, bounds[j], lam)
         if step != 0.0:
             w[j] += step
-            for t in range(ends[j], ends[j + 1]):
-                f[rows[t]] += scale * step
+            for i in own:
+                f[i] += value * step
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 def _dense_pass(order, columns, first, w, f, y, bounds, lam, kind):
     """The same for dense columns (columns, N), of which the first is column `first` of all."""
     for j in order:
-        z = columns[j - first]
-        g = 0.0
-        if kind == 0:
-            for i in range(len(z)):
-                g += z[i] * (f[i] - y[i])
-        elif kind == 1:
-            for i in range(len(z)):
-                g -= 2.0 * z[i] * y[i] * max(0.0, 1.0 - y[i] * f[i])
-        else:
-            for i in range(len(z)):
-                g -= z[i] * y[i] / (1.0 + np.exp(y[i] * f[i]))
+        z, g = columns[j - first], 0.0
+        for i in range(len(z)):
+            g += z[i] * _slope(f[i], y[i], kind)
         step = _step(w[j], g, bounds[j], lam)
         if step != 0.0:
             w[j] += step

@@ -40,12 +40,15 @@ class Registry(Mapping):
     """name -> thing. rfx's own are imported when one is asked for that is not in a file of its name; plug-ins when theirs is.
 
     kind: what messages call one. package: the folder's, such as rfx.methods. declares: what a value at the top of a module, or of
-    an entry point, declares, as {name: thing}. group: of entry points.
+    an entry point, declares, as {name: thing}. group: of entry points, where there may be some.
     """
 
-    def __init__(self, kind: str, package: str, declares: Callable[[object], dict], group: str):
+    def __init__(self, kind: str, package: str, declares: Callable[[object], dict], group: str | None = None):
         self.kind, self.package, self.declares, self.group = kind, package, declares, group
         self._own: dict | None = None
+
+    def _entries(self) -> dict[str, metadata.EntryPoint]:
+        return entries(self.group) if self.group else {}
 
     def own(self) -> dict:
         """What rfx itself declares, in the order of the names."""
@@ -74,7 +77,7 @@ class Registry(Mapping):
         """Raises KeyError for an unknown name, DataError for a plug-in that can't be used."""
         found = self._quickly(name)
         if found is None:
-            found = self.own()[name] if name in self.own() else self._load(entries(self.group)[name])
+            found = self.own()[name] if name in self.own() else self._load(self._entries()[name])
         return found
 
     def _load(self, entry: metadata.EntryPoint):
@@ -89,12 +92,12 @@ class Registry(Mapping):
         return found[entry.name]
 
     def __contains__(self, name) -> bool:
-        return self._quickly(name) is not None or name in self.own() or name in entries(self.group)
+        return self._quickly(name) is not None or name in self.own() or name in self._entries()
 
     def __iter__(self) -> Iterator[str]:
         """rfx's own, then those of plug-ins that can be used; the others are left out, with a warning."""
         yield from self.own()
-        for name, entry in sorted(entries(self.group).items()):
+        for name, entry in sorted(self._entries().items()):
             if name in self.own():
                 _warn(f"{self.kind} {name} of package {package_of(entry)} is left out: rfx has one of that name")
                 continue
@@ -112,4 +115,4 @@ class Registry(Mapping):
         """Name and version of the package that a plug-in comes from; None of rfx's own."""
         if self._quickly(name) is not None or name in self.own():
             return None
-        return package_of(entries(self.group)[name])
+        return package_of(self._entries()[name])

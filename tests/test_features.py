@@ -51,8 +51,7 @@ def exact(name):
     return {"gaussian": np.exp(-gamma * l2**2), "laplacian": np.exp(-gamma * l1), "laplacian-l2": np.exp(-gamma * l2)}[name]
 
 
-@pytest.mark.parametrize("variant", ["offset", "pairs"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "variant"), [(name, variant) for name in NAMES for variant in MAPS[name].variants])
 def test_mean_product_is_the_kernel(name, variant):
     n = 200_000
     Z = sample(name, 6, n, seed=3, variant=variant, dtype=np.float64, **PARAMS[name]).transform(X)
@@ -64,8 +63,7 @@ def test_mean_product_is_the_kernel(name, variant):
     assert np.all(np.abs(error) <= 4.5 * deviation + 1e-12)
 
 
-@pytest.mark.parametrize("variant", ["offset", "pairs"])
-@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+@pytest.mark.parametrize(("name", "variant"), [(name, variant) for name in [*NAMES, *OTHERS] for variant in MAPS[name].variants])
 def test_feature_depends_on_seed_and_index_alone(name, variant):
     params = (PARAMS | OTHERS)[name]
     whole = sample(name, 6, 41, seed=5, variant=variant, **params)
@@ -174,3 +172,22 @@ def test_decision_by_bits_is_left_where_it_does_not_pay():
     assert maps[8].quick_decision(narrow, coef[:, :1]) is None
     assert maps[8].quick_decision(narrow[:20], coef) is None
     assert sample("gaussian", 8, 16, 2, gamma=1.0).quick_decision(narrow, coef) is None
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+def test_weights_of_features(name):
+    whole = sample(name, 6, 20, seed=1, dtype=np.float64, **PARAMS.get(name, {}))
+    chosen, weights = np.array([3, 17, 3, 0]), np.array([0.5, 2.0, 1.0, 3.0])
+    part = whole.weighted(chosen, weights)
+    np.testing.assert_allclose(part.transform(X), whole.transform(X)[:, chosen] * weights, rtol=1e-12)
+    again = part.weighted([1, 2], [2.0, 2.0])
+    np.testing.assert_allclose(again.transform(X), 2 * part.transform(X)[:, [1, 2]], rtol=1e-12)
+    np.testing.assert_array_equal(FeatureMap.from_header(again.header(), again.arrays).transform(X), again.transform(X))
+    assert part.arrays["scales"].dtype == whole.dtype
+
+
+def test_a_variant_that_a_map_has_not_is_refused():
+    with pytest.raises(UsageError, match="--features is pairs, which is for the kernels gaussian, .*; kernel stump takes offset"):
+        sample("stump", 3, 4, 0, variant="pairs", **PARAMS["stump"])
+    with pytest.raises(UsageError, match="--features is cubes, which no map has; kernel perceptron takes offset or range"):
+        sample("perceptron", 3, 4, 0, variant="cubes", radius=1.0)

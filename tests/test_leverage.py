@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rfx import env
-from rfx.features import sample
-from rfx.methods import leverage
+from rfx.features import leverage, sample
 
 
 @pytest.fixture(scope="module")

@@ -160,12 +160,43 @@ def test_random_features_approach_the_exact_kernel(kernel):
 
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
-def test_perceptrons_by_leverage(name, task):
-    one, two = (fitted(name, task, kernel="perceptron", gamma="paper", features="leverage", lam=1.0) for _ in range(2))
+def test_features_by_leverage(name, task):
+    more = {"kernel": "perceptron", "gamma": "paper", "features": "range", "choose": "leverage", "lam": 1.0}
+    one, two = (fitted(name, task, **more) for _ in range(2))
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
     assert len(np.unique(one.decision_function(X))) > 10
-    with pytest.raises(UsageError, match="--features is leverage, which is for the perceptron kernel"):
-        fitted(name, task, kernel="gaussian", features="leverage")
+    # its name up to rfx 0.1
+    old = fitted(name, task, **{key: value for key, value in more.items() if key != "choose"} | {"features": "leverage"})
+    assert old.params == one.params
+    np.testing.assert_array_equal(old.decision_function(X), one.decision_function(X))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "arccosine-1"])
+def test_smooth_kernels_features_by_leverage(kernel):
+    """40 chosen from 2,000 come closer to the exact kernel machine than 40 as they are drawn."""
+    own = {"kernel": kernel, "gamma": 3.0 if kernel == "gaussian" else "paper", "dtype": "float64", "lam": 0.1}
+    exact = fitted("kernel", "regression", **own).decision_function(X)
+    errors = []
+    for more in ({}, {"choose": "leverage", "pool": 2000}):
+        models = [fitted("rf", "regression", **own, **more | {"n_features": 40}, seed=seed) for seed in range(4)]
+        errors.append(np.mean([np.square(model.decision_function(X) - exact).mean() for model in models]))
+    assert errors[1] < 0.8 * errors[0]
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "stump", "linear"])
+def test_weighted_features_are_in_the_model_file(kernel, tmp_path):
+    model = fitted("rf", "regression", kernel=kernel, gamma="median" if kernel != "stump" else "paper", choose="leverage", n_features=40)
+    assert model.info["model_size"] == 40 and "scales" in model.map.arrays
+    model.save(tmp_path / "m.npz")
+    again = methods.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+def test_pool_refusals():
+    with pytest.raises(UsageError, match="--pool is 50, which is without effect unless --choose says"):
+        methods.create("rf", pool=50)
+    with pytest.raises(UsageError, match="--pool is 50, which is fewer than the 1000 of --n-features to choose from it"):
+        methods.create("rf", pool=50, choose="leverage")
 
 
 def test_gamma_words():
@@ -319,7 +350,7 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
         (
             "rf",
             {"kernel": "perceptron", "features": "pairs"},
-            "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, matern-3/2, matern-5/2, not perc",
+            "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, matern-3/2, matern-5/2; kernel perc",
         ),
         ("sparse-rf", {"features": "pairs", "n_features": 51}, "--n-features is 51, which leaves a cosine without its sine"),
         ("sparse-rf", {"lam": 3.0, "lam_path": "10:1:3"}, "--lam is 3.0, which --lam-path leaves without effect"),

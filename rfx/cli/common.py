@@ -18,36 +18,53 @@ class Count(click.IntRange):
         super().__init__(min=1)
 
 
-class MethodCommand(click.Command):
-    """A command that has the options of the method that its --method names, or of all methods where none is named yet."""
+class DeclaredCommand(click.Command):
+    """A command that has the options that something declares which one of its options names, or of all where none is named yet."""
+
+    flag = ""
+
+    def declared(self, name: str | None) -> list:
+        """The options (rfx.options) of what has that name, or of all."""
+        raise TypeError(f"{type(self).__name__} does not define declared")
 
     def parse_args(self, ctx, args):
-        ctx.meta["rfx.method"] = named = _method_named(args)
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if named is None:
-                raise
-            from rfx import methods
-
-            raise methods.no_option(named, error.option_name) from None
+        ctx.meta["rfx.named"] = self._named(args)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx):
         if "rfx.options" not in ctx.meta:
-            from rfx import methods
-
-            ctx.meta["rfx.options"] = [_parameter(option) for option in methods.options_of(ctx.meta.get("rfx.method"))]
+            ctx.meta["rfx.options"] = [_parameter(option) for option in self.declared(ctx.meta.get("rfx.named"))]
         # the last is that of --help
         *own, last = super().get_params(ctx)
         return [*own, *ctx.meta["rfx.options"], last]
 
+    def _named(self, args) -> str | None:
+        """The value of the last --flag among the arguments."""
+        found = None
+        for word, after in zip(args, [*args[1:], None]):
+            found = after if word == self.flag else word.partition("=")[2] if word.startswith(f"{self.flag}=") else found
+        return found
 
-def _method_named(args) -> str | None:
-    """The value of the last --method among the arguments."""
-    found = None
-    for word, after in zip(args, [*args[1:], None]):
-        found = after if word == "--method" else word.partition("=")[2] if word.startswith("--method=") else found
-    return found
+
+class MethodCommand(DeclaredCommand):
+    """A command that has the options of the method that its --method names, or of all methods."""
+
+    flag = "--method"
+
+    def declared(self, name):
+        from rfx import methods
+
+        return methods.options_of(name)
+
+    def parse_args(self, ctx, args):
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if ctx.meta["rfx.named"] is None:
+                raise
+            from rfx import methods
+
+            raise methods.no_option(ctx.meta["rfx.named"], error.option_name) from None
 
 
 def _parameter(option) -> click.Option:

@@ -2,11 +2,30 @@
 
 import click
 
-from rfx.cli.common import force_option, named, threads_option
+from rfx.cli.common import DeclaredCommand, force_option, named, threads_option
 from rfx.methods.options import GAMMA, SCALINGS
 
 
-@click.command("featurize")
+class MapCommand(DeclaredCommand):
+    """A command that has the options of their own that the kernel of its --map, or all kernels, have."""
+
+    flag = "--map"
+
+    def declared(self, name):
+        from rfx import features, kernels
+
+        chosen = [features.find(name)[1]] if name else list(features.MAPS)
+        return list({option.name: option for kernel in chosen for option in kernels.get_kernel(kernel).options}.values())
+
+    def format_epilog(self, ctx, formatter):
+        from rfx import features
+
+        others = ", ".join(f"{alias} ({kernel})" for alias, (_, kernel) in features.ALIASES.items())
+        formatter.write_paragraph()
+        formatter.write_text(f"Maps: {', '.join(features.MAPS)}; {others}.")
+
+
+@click.command("featurize", cls=MapCommand)
 @click.argument("source", metavar="NAME|FILE", default="-")
 @click.option(
     "--map",
@@ -14,7 +33,7 @@ from rfx.methods.options import GAMMA, SCALINGS
     default="gaussian",
     show_default=True,
     metavar="KERNEL",
-    help="gaussian (also: fourier), laplacian, laplacian-l2, perceptron, stump or binning (the Laplacian kernel).",
+    help="The kernel whose features are written, or another name of a map; they are listed below.",
 )
 @click.option(
     "-n", "--n-features", type=int, default=1000, show_default=True, help="Number of features; binning: of grids, a feature for each bin."
@@ -24,10 +43,11 @@ from rfx.methods.options import GAMMA, SCALINGS
 @click.option(
     "--features",
     "variant",
-    type=click.Choice(["offset", "pairs"]),
     default="offset",
     show_default=True,
-    help="sqrt2 cos(w.x + b), or cos and sin of the same w.",
+    metavar="VARIANT",
+    help="Fourier features as sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs); perceptrons with thresholds over the "
+    "whole ball (offset), or where they tell training rows apart (range).",
 )
 @click.option("--scaling", type=click.Choice(SCALINGS), default="minmax01", show_default=True, help="Scaling of the inputs.")
 @click.option(
@@ -47,7 +67,7 @@ from rfx.methods.options import GAMMA, SCALINGS
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @force_option
 @threads_option
-def command(source, name, n_features, output, force, gamma, variant, scaling, unscaled, model, seed, zero_based, train):
+def command(source, name, n_features, output, force, gamma, variant, scaling, unscaled, model, seed, zero_based, train, **options):
     """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set by its name, of its test rows.
 
     Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows; --train names others.
@@ -64,7 +84,6 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
     from rfx.data import load, registry, svmlight
     from rfx.data.scaling import Scaler
     from rfx.errors import UsageError
-    from rfx.features.binning import sample_grids
     from rfx.methods import width
 
     inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
@@ -77,50 +96,27 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
         trained = methods.load(model)
         X, y = labelled_rows(source, None, zero_based, trained.info["n_inputs"])
         scaler = trained.scaler
-        if hasattr(trained, "map"):
-            blocks = _dense(trained.map, scaler, X, 1.0)
-        elif hasattr(trained, "bins"):
-            blocks = _bins(trained.grids, trained.bins, scaler, X, 1.0)
-        else:
+        if not hasattr(trained, "map"):
             raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
+        feature_map, scale = trained.map, 1.0
     else:
-        features.check_variant({"fourier": "gaussian"}.get(name, name), n_features, variant)
+        kind, kernel = features.find(name)
+        kind.check_variant(kernel, n_features, variant)
         if train is None and registry.has(source.partition(":")[0]):
             train = source
         learnt = None if train is None else load(train, zero_based=zero_based).X_train
         X, y = labelled_rows(source, None, zero_based, None if learnt is None else learnt.shape[1])
         learnt = X if learnt is None else learnt
-        width.check(learnt, scaling, 3 * n_features if name == "binning" else n_features, 4)
+        width.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
+        learnt = scaler.transform(learnt)
         gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
-        kernel = {"fourier": "gaussian", "binning": "laplacian"}.get(name, name)
-        has_gamma = kernel in kernels.KERNELS and "gamma" in kernels.get_kernel(kernel).parameters
         # as in training, the words mean "whatever this kernel needs"
-        given = gamma if has_gamma or not isinstance(gamma, str) else None
-        params = kernels.parameters(kernel, scaler.transform(learnt), given, seed)
-        if name == "binning":
-            if n_features < 1:
-                raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
-            grids = sample_grids(kernel, X.shape[1], n_features, seed, **params)
-            blocks = _bins(grids, grids.number(scaler.transform(learnt))[1], scaler, X, 1.0 if unscaled else None)
-        else:
-            feature_map = features.sample(kernel, X.shape[1], n_features, seed, variant=variant, **params)
-            blocks = _dense(feature_map, scaler, X, 1.0 if unscaled else 1 / math.sqrt(n_features))
+        given = None if isinstance(gamma, str) and "gamma" not in kernels.get_kernel(kernel).parameters else gamma
+        own = {option.name: option for option in kernels.get_kernel(kernel).options if options[option.name] is not None}
+        params = kernels.parameters(kernel, learnt, given, seed, **{name: option.convert(options[name]) for name, option in own.items()})
+        feature_map = kind.learn(kernel, learnt, n_features, seed, variant=variant, **params)
+        scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with svmlight.open_output(output) as handle:
-        for rows, Z in blocks:
+        for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):
             svmlight.write_rows(handle, Z, y[rows])
-
-
-def _dense(feature_map, scaler, X, scale):
-    """(rows, features) block by block."""
-    from rfx.operators.mapped import MapMatrix
-
-    return MapMatrix(feature_map, scaler.transform(X, dtype=feature_map.dtype), scale).row_blocks()
-
-
-def _bins(grids, bins, scaler, X, value, rows=4096):
-    """(rows, CSR of the bins that they are in) block by block."""
-    X = scaler.transform(X)
-    for start in range(0, X.shape[0], rows):
-        part = slice(start, min(start + rows, X.shape[0]))
-        yield part, grids.transform(X[part], bins, value)

@@ -1,5 +1,5 @@
 """Random feature maps: `sample(kernel, n_inputs, n_features, seed, **kernel_parameters)`."""
 
-from rfx.features.base import MAPS, FeatureMap, check_variant, sample
+from rfx.features.base import ALIASES, MAPS, FeatureMap, find, sample
 
-__all__ = ["MAPS", "FeatureMap", "check_variant", "sample"]
+__all__ = ["ALIASES", "MAPS", "FeatureMap", "find", "sample"]

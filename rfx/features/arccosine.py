@@ -34,9 +34,9 @@ class ArcCosineMap(FeatureMap):
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
         return {"directions": normals(seed, DIRECTION, start, stop, n_inputs).T}
 
-    def transform(self, X, out=None):
-        out, order = self._check(X, out), self.order
-        return self._project_and(lambda Z: _units(Z, order), X, self.arrays["directions"], out)
+    def compute(self, X, out):
+        order = self.order
+        self._project_and(lambda Z: _units(Z, order), X, self.arrays["directions"], out)
 
     def _check_products(self, X):
         super()._check_products(X)

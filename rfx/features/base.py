@@ -12,6 +12,7 @@ from rfx import parallel
 from rfx.errors import DataError, UsageError
 from rfx.kernels import Kernel
 from rfx.model import Array
+from rfx.operators.mapped import MapMatrix
 from rfx.plugins import Registry
 
 SMALL_INPUTS = 32
@@ -25,14 +26,17 @@ class FeatureMap:
 
     arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters (gamma, radius, …).
     A subclass declares the kernels that it is for in `kernels`, its arrays in `parts` (their last axis is `features`), the
-    variants of its features in `variants`, each with what it means, and defines `draw` and `transform`.
+    variants of its features in `variants`, each with what it means, other names of it for `rfx featurize` and their kernels in
+    `aliases`, and defines `draw` and `compute`. The array `scales`, what each feature counts, any map may have: one that has it
+    in its parts multiplies by it itself.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     parts: ClassVar[dict[str, Array]] = {}
     variants: ClassVar[dict[str, str]] = {"offset": ""}
-    # whether each feature has a number for every input, so that wide rows make wide features
-    wide: ClassVar[bool] = True
+    aliases: ClassVar[dict[str, str]] = {}
+    # numbers that a feature has for each input
+    width: ClassVar[int] = 1
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
         self.name, self.n_inputs, self.params, self.arrays = name, n_inputs, params, arrays
@@ -56,9 +60,49 @@ class FeatureMap:
         """Float64 (or integer) arrays of the features start..stop-1."""
         raise TypeError(f"{cls.__name__} does not define draw")
 
+    @classmethod
+    def learn(cls, kernel: str, X, n_features: int, seed: int, variant: str = "offset", **params) -> "FeatureMap":
+        """The float32 map for that kernel as the variant has it for the training rows X (n, n_inputs)."""
+        cls.check_variant(kernel, n_features, variant)
+        return sample(kernel, X.shape[1], n_features, seed, variant=variant, **params).fit(X, variant)
+
+    @classmethod
+    def saved_arrays(cls) -> dict[str, Array]:
+        """What a model file may have of it."""
+        return cls.parts | {"scales": Array("f", "features")}
+
+    @classmethod
+    def check_variant(cls, name: str, n_features: int, variant: str) -> None:
+        """Refuse, with a UsageError, a variant that the map has not, or a number of features that it can't have."""
+        if variant not in cls.variants:
+            having = ", ".join(kernel for kernel, kind in MAPS.items() if variant in kind.variants)
+            some = f"is for the kernels {having}" if having else "no map has"
+            raise UsageError(f"--features is {variant}, which {some}; kernel {name} takes {' or '.join(cls.variants)}")
+
+    def fit(self, X, variant: str) -> "FeatureMap":
+        """The map as the variant has it for the training rows X (n, n_inputs); it itself where nothing is learnt from them."""
+        return self
+
     def transform(self, X, out=None) -> np.ndarray:
-        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written to `out` if given."""
-        raise TypeError(f"{type(self).__name__} does not define transform")
+        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written to `out` if given.
+
+        Raises DataError where X has another number of inputs, or inputs too large.
+        """
+        if X.shape[1] != self.n_inputs:
+            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
+        out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
+        self.compute(X, out)
+        if "scales" in self.arrays and "scales" not in self.parts:
+            out *= self.arrays["scales"]
+        return out
+
+    def compute(self, X, out) -> None:
+        """out (n, n_features) <- the features of the rows of X (n, n_inputs)."""
+        raise TypeError(f"{type(self).__name__} does not define compute")
+
+    def row_blocks(self, X, scale: float = 1.0):
+        """(rows, scale times their features) for all rows of X, some megabytes at a time, valid until the next turn."""
+        return MapMatrix(self, X, scale).row_blocks()
 
     def quick_decision(self, X, coef):
         """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker than by `transform`; None where none is."""
@@ -73,10 +117,11 @@ class FeatureMap:
         arrays = {key: np.ascontiguousarray(value[..., indices]) for key, value in self.arrays.items()}
         return type(self)(self.name, self.n_inputs, self.params, arrays)
 
-    def _check(self, X, out):
-        if X.shape[1] != self.n_inputs:
-            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
-        return np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
+    def weighted(self, indices, weights) -> "FeatureMap":
+        """The features of these indices, each times its weight: (count,) integers and (count,) numbers."""
+        part = self.select(indices)
+        scales = part.arrays.get("scales", self.dtype.type(1)) * weights
+        return type(self)(self.name, self.n_inputs, self.params, part.arrays | {"scales": scales.astype(self.dtype)})
 
     @cached_property
     def _steepest(self) -> float:
@@ -127,7 +172,6 @@ class FeatureMap:
 
         with parallel.one_blas_thread() if not (small or sparse) else nullcontext():
             parallel.for_ranges(part, -(-len(out) // step))
-        return out
 
     def check(self):
         """Refuse, with a DataError, what came from a file and does not fit together in ways that `parts` can't declare."""
@@ -140,7 +184,8 @@ class FeatureMap:
     @staticmethod
     def from_header(header: dict, arrays: dict) -> "FeatureMap":
         kind = MAPS[header["name"]]
-        found = kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in kind.parts})
+        names = [*kind.parts, *({"scales"} & arrays.keys() - kind.parts.keys())]
+        found = kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in names})
         found.check()
         return found
 
@@ -152,15 +197,20 @@ def _declares(value) -> dict[str, type]:
     return {kernel.name: value for kernel in value.__dict__.get("kernels", ())}
 
 
-# kernel -> map
+def _aliases(value) -> dict[str, tuple]:
+    own = value.__dict__.get("aliases", {}) if isinstance(value, type) else {}
+    return {alias: (value, kernel) for alias, kernel in own.items()}
+
+
+# kernel -> map; other name -> (map, kernel)
+ALIASES = Registry("feature map", "rfx.features", _aliases)
 MAPS = Registry("feature map", "rfx.features", _declares, "rfx.feature_maps")
 
 
 def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params) -> FeatureMap:
     """Sample the features start .. start+n_features-1 of the map for the kernel `name`.
 
-    name: gaussian, laplacian, laplacian-l2, perceptron, stump. params: what the kernel needs, as from
-    `rfx.kernels.parameters`. variant: `offset` (sqrt2 cos(w.x + b)) or `pairs` (cos and sin of the same w).
+    params: what the kernel needs, as from `rfx.kernels.parameters`. variant: one of the map's.
     Raises UsageError for an unknown name or variant, or a number out of range, DataError for features too large for dtype.
     """
     if name not in MAPS:
@@ -169,9 +219,9 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
         raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
     if not 0 <= seed < 2**63:
         raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
-    if variant not in ("offset", "pairs"):
-        raise UsageError(f"--features is {variant!r}; choose offset or pairs")
     kind = MAPS[name]
+    if variant not in kind.variants:
+        kind.check_variant(name, n_features, variant)
     with np.errstate(over="ignore", invalid="ignore"):
         arrays = kind.draw(name, n_inputs, start, start + n_features, seed, params, variant)
         arrays = {key: _typed(value, dtype) for key, value in arrays.items()}
@@ -179,15 +229,16 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
     return kind(name, n_inputs, params, arrays)
 
 
-def check_variant(name, n_features, variant):
-    """Refuse pairs, with a UsageError, where the map `name` has none, or n_features would leave one without its sine."""
-    if variant != "pairs":
-        return
-    if "pairs" not in getattr(MAPS.get(name), "variants", ()):
-        having = ", ".join(kernel for kernel, kind in MAPS.items() if "pairs" in kind.variants)
-        raise UsageError(f"--features is pairs, which is for the kernels {having}, not {name}")
-    if n_features % 2:
-        raise UsageError(f"--n-features is {n_features}, which leaves a cosine without its sine; with --features pairs it must be even")
+def find(name: str) -> tuple[type, str]:
+    """(map, kernel) for a kernel's name, or another name of a map.
+
+    Raises UsageError naming what there is.
+    """
+    if name in ALIASES:
+        return ALIASES[name]
+    if name not in MAPS:
+        raise UsageError(f"there is no feature map {name!r}; choose one of {', '.join([*MAPS, *ALIASES])}")
+    return MAPS[name], name
 
 
 def _check_finite(name, params, arrays, dtype):

@@ -6,8 +6,8 @@ one-dimensional kernels. A cell is known by a 64-bit key: d rounded coordinates 
 key is that of the zero row plus what its non-zeros change.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,16 +18,6 @@ from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
 
 WIDTH, OFFSET = 16, 17
-
-# Widths for gamma = 1 from (grids, d, 2) uniform numbers: the density of a width t is t k''(t) (Rahimi and Recht 2007).
-WIDTHS: dict[str, Callable] = {
-    # exp(-|x - y|): Gamma(shape 2, scale 1), a sum of two exponentials
-    "laplacian": lambda u: -np.log(u).sum(axis=-1),
-    # 1 / (1 + |x - y|): the distribution function is (t / (1 + t))^2
-    "reciprocal": lambda u: np.sqrt(u[..., 0]) / (1 - np.sqrt(u[..., 0])),
-    # max(0, 1 - |x - y|): all of the curvature is at 1
-    "hat": lambda u: np.ones(u.shape[:-1]),
-}
 
 # Widths below this would have a reciprocal that overflows.
 _NARROWEST = 1e-300
@@ -181,16 +171,48 @@ class Bins:
         return self._slots
 
 
+class BinMap:
+    """A feature for each of some bins of the grids: as a feature map of a linear model, whose rows are CSR.
+
+    grids: a BinningMap; bins: those that have a feature.
+    """
+
+    aliases: ClassVar[dict[str, str]] = {"binning": "laplacian"}
+    width: ClassVar[int] = 3
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, grids: BinningMap, bins: Bins):
+        self.grids, self.bins = grids, bins
+
+    @classmethod
+    def check_variant(cls, name: str, n_features: int, variant: str) -> None:
+        """Refuse, with a UsageError, a variant, for there is none, or fewer than one grid."""
+        if n_features < 1:
+            raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
+        if variant != "offset":
+            raise UsageError(f"--features is {variant}, which is for other maps, not binning; leave it out")
+
+    @classmethod
+    def learn(cls, kernel: str, X, n_grids: int, seed: int, variant: str = "offset", **params) -> "BinMap":
+        """The bins that the rows of X (n, d), array or CSR, are in."""
+        grids = sample_grids(kernel, X.shape[1], n_grids, seed, **params)
+        return cls(grids, grids.number(X)[1])
+
+    def row_blocks(self, X, scale: float = 1.0):
+        """(rows, CSR of `scale` in each row's bins) for all rows of X, some at a time."""
+        for start in range(0, X.shape[0], _PREDICTED_ROWS):
+            rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
+            yield rows, self.grids.transform(X[rows], self.bins, scale)
+
+
 def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float, start: int = 0) -> BinningMap:
     """Sample the grids start .. start+n_grids-1; grid r depends on (seed, r) alone.
 
-    kernel: a name of WIDTHS, or a function from (grids, d, 2) uniform numbers to the widths (grids, d) of any product of
-    one-dimensional shift-invariant kernels k(|x - y|) with k'' >= 0, by their density t k''(t). gamma: widths are divided
-    by it; for laplacian widths are Gamma(2, sigma) with sigma = 1/gamma and the kernel is exp(-||x - y||_1 / sigma).
-    Raises UsageError for an unknown kernel or a number out of range.
+    kernel: laplacian, exp(-gamma ||x - y||_1): the density of a width t is t k''(t) for the one-dimensional factor k (Rahimi and
+    Recht 2007), which is Gamma(2, 1/gamma). Raises UsageError for another kernel or a number out of range.
     """
-    if not callable(kernel) and kernel not in WIDTHS:
-        raise UsageError(f"there are no random binning features for kernel {kernel!r}; choose one of {', '.join(WIDTHS)}")
+    if kernel != "laplacian":
+        raise UsageError(f"there are no random binning features for kernel {kernel!r}; choose laplacian")
     if n_grids < 1:
         raise UsageError(f"--n-grids is {n_grids}; it must be 1 or more")
     if not 0 <= seed < 2**63:
@@ -199,10 +221,11 @@ def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float
         raise UsageError(f"--gamma is {gamma}; it must be a number above 0")
     shape = (n_grids, n_inputs)
     numbers = uniforms(seed, WIDTH, start, start + n_grids, 2 * n_inputs).reshape(*shape, 2)
-    widths = (kernel if callable(kernel) else WIDTHS[kernel])(numbers) / gamma
+    # a sum of two exponentials
+    widths = -np.log(numbers).sum(axis=-1) / gamma
     widths = np.ascontiguousarray(np.clip(widths, _NARROWEST, 1 / _NARROWEST))
     offsets = widths * uniforms(seed, OFFSET, start, start + n_grids, n_inputs)
-    return BinningMap(kernel if isinstance(kernel, str) else kernel.__name__, float(gamma), widths, offsets)
+    return BinningMap(kernel, float(gamma), widths, offsets)
 
 
 def _starts(sizes) -> np.ndarray:

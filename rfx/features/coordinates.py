@@ -26,7 +26,7 @@ class CoordinateMap(FeatureMap):
 
     kernels = (Linear(),)
     parts = {"scales": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
-    wide = False
+    width = 0
 
     @classmethod
     def total(cls, n_inputs, params) -> int:
@@ -42,13 +42,11 @@ class CoordinateMap(FeatureMap):
         """The (n, T) coordinates of the rows of X, dense or CSR, of which the features are some."""
         return X
 
-    def transform(self, X, out=None):
-        out = self._check(X, out)
+    def compute(self, X, out):
         columns, scales = self.arrays["columns"], self.arrays["scales"]
         for rows in _blocks(X, max(1, _VALUES // max(1, self.n_features))):
             part = self.coordinates(X[rows])[:, columns]
             np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
-        return out
 
     def quick_adjoint(self, X, U):
         """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k): no features are made."""

@@ -37,14 +37,12 @@ class DotProductMap(FeatureMap):
         signs = signs.reshape(stop - start, most, n_inputs).transpose(1, 2, 0)
         return {"scales": np.full(stop - start, math.sqrt(terms.sum())), "orders": orders.astype(np.int64), "signs": signs}
 
-    def transform(self, X, out=None):
-        out = self._check(X, out)
+    def compute(self, X, out):
         rows = X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
         out[:] = self.arrays["scales"]
         for order in range(int(self.arrays["orders"].max(initial=0))):
             chosen = np.flatnonzero(self.arrays["orders"] > order)
             out[:, chosen] *= rows @ np.ascontiguousarray(self.arrays["signs"][order][:, chosen], dtype=self.dtype)
-        return out
 
 
 def coefficients(name: str, gamma: float) -> np.ndarray:

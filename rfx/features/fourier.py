@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numba import njit
 
+from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.random import cauchys, normals, uniforms
 from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
@@ -27,6 +28,7 @@ class FourierMap(FeatureMap):
     kernels = (Gaussian(), Laplacian(), LaplacianL2())
     parts = {"frequencies": Array("f", "inputs features"), "phases": Array("f", "features")}
     variants = {"offset": "sqrt2 cos(w.x + b)", "pairs": "cos and sin of the same w"}
+    aliases = {"fourier": "gaussian"}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -52,11 +54,16 @@ class FourierMap(FeatureMap):
             w *= gamma / np.abs(normals(seed, SHARED, first, last, 1))
         return w
 
-    def transform(self, X, out=None):
-        out = self._check(X, out)
+    @classmethod
+    def check_variant(cls, name, n_features, variant):
+        super().check_variant(name, n_features, variant)
+        if variant == "pairs" and n_features % 2:
+            raise UsageError(f"--n-features is {n_features}, which leaves a cosine without its sine; with --features pairs it must be even")
+
+    def compute(self, X, out):
         phases = self.arrays["phases"]
         cosine = _cosine_short if self.dtype == np.float32 else _cosine_full
-        return self._project_and(lambda Z: cosine(Z, phases), X, self.arrays["frequencies"], out)
+        self._project_and(lambda Z: cosine(Z, phases), X, self.arrays["frequencies"], out)
 
 
 def _polynomial(degree=7):

@@ -5,7 +5,7 @@ What doubly stochastic gradients (Dai et al. 2014, algorithm 1) ask for: a model
 
 import numpy as np
 
-from rfx.features.base import FeatureMap, check_variant, sample
+from rfx.features.base import MAPS, FeatureMap, sample
 
 # Features that are sampled together: enough for BLAS, few enough that they stay in cache with some hundred rows.
 PIECE = 1024
@@ -20,7 +20,7 @@ class GrowingMap:
 
     def __init__(self, kernel, n_inputs, seed, params, *, variant="offset", dtype=np.float32, piece=PIECE, max_memory_mb=256.0):
         """Raises UsageError where the kernel has no such variant."""
-        check_variant(kernel, piece, variant)
+        MAPS[kernel].check_variant(kernel, piece, variant)
         self.kernel, self.n_inputs, self.seed, self.params = kernel, n_inputs, seed, params
         self.variant, self.dtype, self.piece = variant, np.dtype(dtype), int(piece)
         self._room, self._kept, self._latest = max_memory_mb * 2**20, {}, (None, None)

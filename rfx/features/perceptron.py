@@ -26,6 +26,7 @@ class PerceptronMap(FeatureMap):
 
     kernels = (Perceptron(),)
     parts = {"directions": Array("f", "inputs features"), "thresholds": Array("f", "features"), "scales": Array("f", "features")}
+    variants = {"offset": "thresholds over the whole ball", "range": "thresholds where they tell training rows apart"}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -34,6 +35,9 @@ class PerceptronMap(FeatureMap):
         a = params["radius"] * (2 * uniforms(seed, THRESHOLD, start, stop, 1)[:, 0] - 1)
         scale = math.sqrt(params["radius"] / perceptron_constant(n_inputs))
         return {"directions": theta.T, "thresholds": a, "scales": np.full(stop - start, scale)}
+
+    def fit(self, X, variant):
+        return self.fit_range(X) if variant == "range" else self
 
     def fit_range(self, X) -> "PerceptronMap":
         """The same directions with every threshold moved, in proportion, into the range of theta.x over the rows of X.
@@ -49,12 +53,6 @@ class PerceptronMap(FeatureMap):
         arrays = {"thresholds": (lo + shares * (hi - lo)).astype(self.dtype), "scales": scales.astype(self.dtype)}
         return PerceptronMap(self.name, self.n_inputs, self.params, {"directions": self.arrays["directions"]} | arrays)
 
-    def weighted(self, indices, weights) -> "PerceptronMap":
-        """The features of these indices, each times its weight: (count,) integers and (count,) numbers."""
-        part = self.select(indices)
-        arrays = part.arrays | {"scales": (part.arrays["scales"] * weights).astype(self.dtype)}
-        return PerceptronMap(self.name, self.n_inputs, self.params, arrays)
-
     def _ranges(self, X):
         """The least and the largest theta.x of every feature over the rows of X."""
         lo, hi = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
@@ -66,10 +64,9 @@ class PerceptronMap(FeatureMap):
             lo, hi = np.minimum(lo, Z.min(axis=0)), np.maximum(hi, Z.max(axis=0))
         return lo, hi
 
-    def transform(self, X, out=None):
-        out = self._check(X, out)
+    def compute(self, X, out):
         thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
-        return self._project_and(lambda Z: _signs(Z, thresholds, scales), X, self.arrays["directions"], out)
+        self._project_and(lambda Z: _signs(Z, thresholds, scales), X, self.arrays["directions"], out)
 
     def quick_decision(self, X, coef):
         """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once for each output.
@@ -117,8 +114,7 @@ class StumpMap(FeatureMap):
         u = uniforms(seed, THRESHOLD, start, stop, 1)[:, 0]
         return {"thresholds": lo[columns] + u * (hi - lo)[columns], "columns": columns.astype(np.int64)}
 
-    def transform(self, X, out=None):
-        out = self._check(X, out)
+    def compute(self, X, out):
         dense = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=self.dtype)
         columns, thresholds = self.arrays["columns"], self.arrays["thresholds"]
 
@@ -126,7 +122,6 @@ class StumpMap(FeatureMap):
             _stumps(dense[start:stop], columns, thresholds, out[start:stop])
 
         parallel.for_ranges(part, len(out), smallest=64)
-        return out
 
 
 @njit(cache=True, nogil=True)

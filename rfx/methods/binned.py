@@ -4,7 +4,7 @@ import numpy as np
 
 from rfx import env, losses
 from rfx.errors import UsageError
-from rfx.features.binning import BinningMap, Bins, sample_grids
+from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.methods.base import Method
 from rfx.methods.options import GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.model import Array
@@ -68,7 +68,7 @@ class BinnedMethod(Method):
 
     def _vectors(self, X):
         # two numbers a width, and the offset
-        return 3 * self.params["n_grids"]
+        return BinMap.width * self.params["n_grids"]
 
     def _bytes(self, number: int) -> int:
         """What training takes for each row and grid, where a bin number takes `number` bytes."""
@@ -94,6 +94,11 @@ class BinnedMethod(Method):
         bins = bins.select(used)
         chosen = np.flatnonzero(np.diff(bins.starts))
         self.grids, self.bins, self.coef = grids.select(chosen), bins.grids(chosen), np.ascontiguousarray(coef[used])
+
+    @property
+    def map(self) -> BinMap:
+        """The features of the bins with a weight, each 1 for the rows in its bin."""
+        return BinMap(self.grids, self.bins)
 
     def _decide(self, X):
         return self.grids.decision(X, self.bins, self.coef)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rfx.errors import DataError
-from rfx.features import check_variant
+from rfx.features import MAPS
 from rfx.features.growing import PIECE, GrowingMap
 from rfx.methods.options import MOST
 from rfx.methods.streaming import FEATURES, StreamMethod
@@ -82,7 +82,7 @@ class DoublySgd(StreamMethod):
 
     def check_given(self, given):
         super().check_given(given)
-        check_variant(self.params["kernel"], self.params["block"], self.params["features"])
+        MAPS[self.params["kernel"]].check_variant(self.params["kernel"], self.params["block"], self.params["features"])
         steps_of(self.params)
 
     def _make(self, state):

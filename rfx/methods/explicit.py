@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from rfx.features import MAPS, FeatureMap, check_variant, sample
+from rfx.features import MAPS, FeatureMap, sample
 from rfx.features.nystrom import NystromMap
 from rfx.methods.options import MOST, N_FEATURES
 from rfx.methods.streaming import FEATURES, StreamMethod
@@ -24,14 +24,14 @@ class RandomFeatures(StreamMethod):
 
     @classmethod
     def saved_arrays(cls, header):
-        parts = MAPS[header["map"]["name"]].parts
+        parts = MAPS[header["map"]["name"]].saved_arrays()
         # the map's inputs are the prepared rows, which principal components make fewer
         form = {name: Array(part.kind, part.axes.replace("inputs", "prepared")) for name, part in parts.items()}
         return cls.arrays | {f"map_{name}": part for name, part in form.items()}
 
     def check_given(self, given):
         super().check_given(given)
-        check_variant(self.params["kernel"], self.params["n_features"], self.params["features"])
+        MAPS[self.params["kernel"]].check_variant(self.params["kernel"], self.params["n_features"], self.params["features"])
 
     def _map(self):
         p = self.params

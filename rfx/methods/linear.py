@@ -5,10 +5,9 @@ import copy
 import numpy as np
 
 from rfx.errors import DataError, UsageError
-from rfx.features import MAPS, FeatureMap, check_variant, sample
-from rfx.methods import leverage
+from rfx.features import MAPS, FeatureMap, leverage, sample
 from rfx.methods.base import Method
-from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, N_FEATURES
+from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, N_FEATURES
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix
 from rfx.options import Option, Path
@@ -17,20 +16,28 @@ from rfx.solvers.base import Solution
 PREDICTION_BYTES = 4 * 2**20
 
 
+# Features in the pool for each that is chosen, where --pool says nothing.
+POOL_SHARE = 10
+
+
 def _variants() -> dict[str, str]:
-    """The variants of all maps, and leverage."""
-    found = {name: meaning for kind in set(MAPS.values()) for name, meaning in kind.variants.items()}
-    return {name: "" for name in found} | {"range": "", "leverage": ""}
+    """The variants of all maps."""
+    found: dict[str, list[str]] = {}
+    for kind in dict.fromkeys(MAPS.values()):
+        for name, meaning in kind.variants.items():
+            found.setdefault(name, []).extend([meaning] if meaning else [])
+    return {name: " or ".join(dict.fromkeys(meanings)) for name, meanings in found.items()}
 
 
-FEATURES = Option(
-    "features",
+FEATURES = Option("features", str, "Variant of the kernel's features.", _variants, default="offset")
+CHOOSE = Option(
+    "choose",
     str,
-    "Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
-    "whole ball (offset), within the range of the training rows (range), where they tell rows apart, or so and drawn from ten times "
-    "as many by their leverage on the training rows (leverage), for a better approximation by the same number.",
-    _variants,
-    default="offset",
+    "How the features are chosen from a pool of more of them; by default there is no pool.",
+    {"leverage": "drawn by their ridge leverage on the training rows, which pays for smooth kernels and for perceptrons"},
+)
+POOL = Option(
+    "pool", int, f"Number of features in the pool that --choose takes them from; by default {POOL_SHARE} for each.", low=1, high=MOST
 )
 OPTIONS = (
     KERNEL.but(choices=lambda: list(MAPS)),
@@ -53,42 +60,44 @@ class LinearMethod(Method):
     def saved_arrays(cls, header):
         if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
             raise DataError("its map is of another number of inputs")
-        return cls.arrays | {f"map_{name}": array for name, array in MAPS[header["map"]["name"]].parts.items()}
+        return cls.arrays | {f"map_{name}": array for name, array in MAPS[header["map"]["name"]].saved_arrays().items()}
+
+    @classmethod
+    def converted(cls, given):
+        if given.get("features") == "leverage" and CHOOSE in cls.options:  # its name up to rfx 0.1
+            given = given | {"features": "range", "choose": "leverage"}
+        return super().converted(given)
 
     def check_given(self, given):
         super().check_given(given)
-        check_variant(self.params["kernel"], self._n_drawn(), self.params["features"])
+        p = self.params
+        MAPS[p["kernel"]].check_variant(p["kernel"], self._n_drawn(), p["features"])
+        if "choose" in p and p["pool"] and not p["choose"]:
+            raise UsageError(f"--pool is {p['pool']}, which is without effect unless --choose says how features are chosen from it")
+        if p.get("choose") and self._n_drawn() < p["n_features"]:
+            raise UsageError(f"--pool is {p['pool']}, which is fewer than the {p['n_features']} of --n-features to choose from it")
 
     def _sample(self, X, Y, lam) -> FeatureMap:
-        """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and leverage."""
+        """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and `--choose`."""
+        pool = self._draw(X, self._n_drawn(), self._learn_kernel(X, Y, lam))
+        if self.params["choose"] is None:
+            return pool
+        curved = 1.0 if self.loss.name == "squared" else leverage.NEAR_MARGIN
+        return leverage.draw(pool, X, self.params["n_features"], lam / curved, self.params["seed"])
+
+    def _draw(self, X, count: int, params: dict) -> FeatureMap:
+        """`count` features of the options' kernel, variant and seed, learnt from X where the variant has something to learn."""
         p = self.params
-        params = self._learn_kernel(X, Y, lam)
-        moved = p["features"] in ("range", "leverage")
-        if moved and p["kernel"] != "perceptron":
-            raise UsageError(
-                f"--features is {p['features']}, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs"
-            )
-        feature_map = sample(
-            p["kernel"],
-            X.shape[1],
-            self._n_drawn(),
-            p["seed"],
-            dtype=np.dtype(p["dtype"]),
-            variant="offset" if moved else p["features"],
-            **params,
-        )
-        if moved:
-            feature_map = feature_map.fit_range(X)
-        if p["features"] == "leverage":
-            curved = 1.0 if self.loss.name == "squared" else leverage.NEAR_MARGIN
-            feature_map = leverage.draw(feature_map, X, p["n_features"], lam / curved, p["seed"])
-        return feature_map
+        drawn = sample(p["kernel"], X.shape[1], count, p["seed"], dtype=np.dtype(p["dtype"]), variant=p["features"], **params)
+        return drawn.fit(X, p["features"])
 
     def _vectors(self, X):
-        return self._n_drawn() if MAPS[self.params["kernel"]].wide else 0
+        return self._n_drawn() * MAPS[self.params["kernel"]].width
 
     def _n_drawn(self) -> int:
-        return self.params["n_features"] * (leverage.POOL if self.params["features"] == "leverage" else 1)
+        """Features that are drawn: those of the pool, where there is one."""
+        p = self.params
+        return (p["pool"] or POOL_SHARE * p["n_features"]) if p.get("choose") else p["n_features"]
 
     def _decide(self, X):
         return linear_decision(self.map, self.coef, X)

@@ -7,11 +7,11 @@ import numpy as np
 
 from rfx import kernels
 from rfx.errors import UsageError
-from rfx.features import MAPS, alignment, chosen, sample
+from rfx.features import MAPS, alignment, chosen
 from rfx.features.divergence import DIVERGENCES, maximise
 from rfx.methods import gamma as bandwidth
 from rfx.methods import l2
-from rfx.methods.linear import FEATURES, OPTIONS, LinearMethod, linear_decision
+from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
 from rfx.methods.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
 from rfx.methods.validation import error, held_out
 from rfx.model import Array
@@ -47,12 +47,7 @@ class LKRF(LinearMethod):
     name = "lkrf"
     summary = "random features chosen from a pool by their alignment with the targets: learns the kernel"
     options = (
-        *(option for option in OPTIONS if option.name not in ("n_features", "features")),
-        FEATURES.but(
-            help="Fourier features: sqrt2 cos(w.x + b) (offset) or cos and sin of the same w (pairs). Perceptron: thresholds over the "
-            "whole ball (offset) or within the range of the training rows (range).",
-            choices=("offset", "pairs", "range"),
-        ),
+        *OPTIONS,
         Option(
             "pool",
             int,
@@ -136,13 +131,7 @@ class LKRF(LinearMethod):
         params = bandwidth.resolve(p["kernel"], gamma, X, None, None, p["seed"], **own)
         total = kind.total(X.shape[1], params)
         size = min(p["pool"] or total or POOL, total or MOST)
-        variant = "offset" if p["features"] == "range" else p["features"]
-        pool = sample(p["kernel"], X.shape[1], size, p["seed"], dtype=np.dtype(p["dtype"]), variant=variant, **params)
-        if p["features"] != "range":
-            return pool
-        if p["kernel"] != "perceptron":
-            raise UsageError(f"--features is range, which is for the perceptron kernel, not {p['kernel']}; choose offset or pairs")
-        return pool.fit_range(X)
+        return self._draw(X, size, params)
 
     def _scores(self, pool, X, Y):
         return alignment.scores(pool, X, Y, self.params["centred"] or self.task == "regression")

@@ -3,7 +3,7 @@
 import math
 
 from rfx.methods import l2
-from rfx.methods.linear import OPTIONS, LinearMethod
+from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import CG, LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
 from rfx.operators.mapped import feature_matrix
 
@@ -15,6 +15,8 @@ class RF(LinearMethod):
     summary = "random features with L2 regularisation: approximates the kernel machine"
     options = (
         *OPTIONS,
+        CHOOSE,
+        POOL,
         LAM,
         LAM_PATH.but(help=f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the one before."),
         SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),

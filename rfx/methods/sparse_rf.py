@@ -1,6 +1,6 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
 
-from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
+from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod, linear_decision
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
 from rfx.methods.validation import error, held_out
@@ -28,6 +28,8 @@ class SparseRF(LinearMethod):
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     options = (
         *OPTIONS,
+        CHOOSE,
+        POOL,
         LAM_L1.but(
             choices={
                 "validation": "best of 1, 10, 100, 1000 on held-out rows",
@@ -87,7 +89,7 @@ class SparseRF(LinearMethod):
 
     def _rf_error(self, feature_map, X, Y, train, test, share) -> float:
         """Held-out error of rf with the same kernel, features and lambda_N = 1 for all rows."""
-        names = ("kernel", "features", "n_features", "dtype", "max_memory", "seed")
+        names = ("kernel", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed")
         rf = RF(**{name: self.params[name] for name in names}, gamma=feature_map.params.get("gamma"), lam=share)
         rf.task, rf.loss, rf.deadline, rf._seconds_features = self.task, self.loss, self.deadline, 0.0
         rf._fit(X[train], Y[train])

@@ -12,8 +12,8 @@ from rfx import parallel
 from rfx.operators.factors import row_gram
 from rfx.operators.mapped import MapMatrix
 
-# Features in the pool for each one drawn; rows on which leverage is measured.
-POOL, ROWS = 10, 5000
+# Rows on which leverage is measured.
+ROWS = 5000
 # Of a loss for classes only the rows near the margin have curvature, a fifth of them, say: lambda weighs that much more.
 NEAR_MARGIN = 0.2
 

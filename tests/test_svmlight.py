@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rfx.data import svmlight, svmtext
+from rfx.data import scan, svmlight, svmtext
 from rfx.errors import DataError
 
 GOOD = "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment\n 0.5 1:.5 2:+3 10:0\n"
@@ -33,6 +33,11 @@ def put(tmp_path, content, name="data.libsvm", settled=True):
     if settled:  # long enough ago for a cache to trust the time of change
         os.utime(path, (time.time() - 3600, time.time() - 3600))
     return path
+
+
+def problems(path):
+    with scan.Plain(path) as text:
+        yield from scan.Scan(text).problems()
 
 
 def parse(content, zero_based=False):
@@ -204,7 +209,7 @@ def test_a_bad_line_is_refused_with_its_place(tmp_path, line, column, message, n
     with pytest.raises(DataError, match=f"^{re.escape(str(path))}, line 5, column {column}: .*({message})") as caught:
         svmlight.read(path)
     assert "\n" not in str(caught.value)
-    assert next(svmlight.problems(path))[:2] == (5, column)
+    assert next(problems(path))[:2] == (5, column)
 
 
 @pytest.mark.parametrize("tail", ["1 1:2 5", "1 1:2 5:", "1 1:2 5:-", "1 1:2 5:1e", "1 1:2 5:1e-", "-", "1 5:."])
@@ -226,7 +231,7 @@ def test_files_that_hold_no_data(tmp_path, content, message):
     path = put(tmp_path, content)
     with pytest.raises(DataError, match=message):
         svmlight.read(path)
-    found = list(svmlight.problems(path))
+    found = list(problems(path))
     assert [where for *where, _ in found] == [[1, 1]] and re.search(message.replace("is empty", "empty"), found[0][2])
 
 
@@ -240,9 +245,9 @@ def test_files_that_cannot_be_opened(tmp_path):
 def test_problems_are_all_reported_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(svmtext, "_CHUNK", 16)
     path = put(tmp_path, "1 1:x 1:2 0:3\n1 1:1\nbad\n1 2:nan 3:1 2:1\n# ok\n1 1:1e999\n1 4:")
-    places = [(line, column) for line, column, _ in svmlight.problems(path)]
+    places = [(line, column) for line, column, _ in problems(path)]
     assert places == [(1, 5), (1, 7), (1, 11), (3, 1), (4, 5), (4, 13), (6, 5), (7, 3)]
-    assert list(svmlight.problems(put(tmp_path, GOOD))) == []
+    assert list(problems(put(tmp_path, GOOD))) == []
 
 
 MUTATIONS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from("rid")), min_size=1, max_size=6)

@@ -5,6 +5,7 @@ import sys
 import click
 
 _MOST_LABELS = 20
+_HEAD = 1 << 16  # bytes that tell what a file is
 
 
 @click.command()
@@ -15,29 +16,39 @@ def command(file, zero_based):
 
     Exits with 1 when there are any. A file without problems gets one line: its rows, columns and labels.
     """
-    from rfx.data import sequences, svmlight
+    from rfx.data import archives, scan, sequences
 
-    text = svmlight.Text(file)
     count = 0
-    # of sequences the reader itself tells the first problem
-    for line, column, message in [] if sequences.recognised(text.raw) else svmlight.problems(text, zero_based):
-        click.echo(f"{text.name}:{line}:{column}: {message}")
-        count += 1
+    with scan.Plain(file) as text:
+        name, head = text.name, text.read(_HEAD)
+        handle = archives.joined(head, text)
+        if sequences.recognised(head):  # their reader tells the first problem itself, and takes them whole
+            X, y = sequences.parse(archives.read_plain(handle, name), name)
+            click.echo(f"{name}: {_plural(X.shape[0], 'row')}, {_plural(X.shape[1], 'column')}, {_labels(*_counted(y))}")
+            return
+        found = scan.Scan(handle, zero_based)
+        for line, column, message in found.problems():
+            click.echo(f"{name}:{line}:{column}: {message}")
+            count += 1
     if count:
-        click.echo(f"rfx: {count:,} problem{'s' if count > 1 else ''} in {text.name}", err=True)
+        click.echo(f"rfx: {count:,} problem{'s' if count > 1 else ''} in {name}", err=True)
         sys.exit(1)
-    X, y = svmlight.read(text, zero_based=zero_based, cache=False)
-    click.echo(f"{text.name}: {_plural(X.shape[0], 'row')}, {_plural(X.shape[1], 'column')}, {_labels(y)}")
+    labels = _labels(found.labels, found.counts, found.low, found.high, found.mean)
+    click.echo(f"{name}: {_plural(found.rows, 'row')}, {_plural(found.columns, 'column')}, {labels}")
+
+
+def _counted(y):
+    import numpy as np
+
+    return *np.unique(y, return_counts=True), y.min(), y.max(), y.mean()
 
 
 def _plural(count, word):
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _labels(y):
-    import numpy as np
-
-    labels, counts = np.unique(y, return_counts=True)
-    if len(labels) <= _MOST_LABELS:
+def _labels(labels, counts, low, high, mean):
+    if labels is not None and len(labels) <= _MOST_LABELS:
         return "labels " + ", ".join(f"{label:g} ({count:,})" for label, count in zip(labels, counts))
-    return f"{len(labels):,} different labels from {labels[0]:g} to {labels[-1]:g}, mean {y.mean():g}"
+    number = "very many" if labels is None else f"{len(labels):,}"
+    return f"{number} different labels from {low:g} to {high:g}, mean {mean:g}"

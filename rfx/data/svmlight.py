@@ -31,7 +31,7 @@ class Text:
         self.path, self.status = None, None
         if str(path) == "-":
             self.name = "standard input"
-            self.raw = archives.decompress(sys.stdin.buffer.read(), self.name)
+            self.raw = archives.read_plain(sys.stdin.buffer, self.name)
             return
         self.name = files.shown(path)
         try:
@@ -44,12 +44,12 @@ class Text:
     def _content(self, handle):
         status = os.fstat(handle.fileno())
         if not stat.S_ISREG(status.st_mode):
-            return archives.decompress(handle.read(), self.name)  # a pipe has no size, and can't be mapped
+            return archives.read_plain(handle, self.name)  # a pipe has no size, and can't be mapped
         self.status = status
         if status.st_size == 0:
             return b""
         raw = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-        return archives.decompress(handle.read(), self.name) if archives.codec(raw[:8]) else raw
+        return archives.read_plain(handle, self.name) if archives.codec(raw[:8]) else raw
 
 
 def _is_text(path) -> bool:
@@ -108,16 +108,10 @@ def _parsed(text, zero_based):
     if text.raw.find(b"\0") >= 0:
         raise DataError(f"{text.name} is a binary file, not LIBSVM text")
     end = text.raw.find(b"\n", bad)
-    line, column, message = next(_described(text.raw, bad, end if end >= 0 else len(text.raw), zero_based))
-    raise DataError(f"{text.name}, line {line}, column {column}: {message}")
-
-
-def _described(raw, start, end, zero_based, line=None):
-    """Yield (line, column, message) for every problem of the line raw[start:end]."""
-    if line is None:
-        line = 1 + int(np.count_nonzero(np.frombuffer(raw, np.uint8, start) == 10)) if start else 1
-    for column, message in svmtext.line_problems(raw[start:end], zero_based, cut_off=end == len(raw)):
-        yield line, column, message
+    end = end if end >= 0 else len(text.raw)
+    number = 1 + int(np.count_nonzero(np.frombuffer(text.raw, np.uint8, bad) == 10)) if bad else 1
+    column, message = next(svmtext.line_problems(text.raw[bad:end], zero_based, cut_off=end == len(text.raw)))
+    raise DataError(f"{text.name}, line {number}, column {column}: {message}")
 
 
 def _refuse_width(text, indptr, indices, n_features, zero_based):
@@ -139,28 +133,6 @@ def _row_lines(raw):
         if raw[start:end].partition(b"#")[0].strip():
             yield number
         start, number = end + 1, number + 1
-
-
-def problems(path, zero_based=False):
-    """Yield (line, column, message) for every problem of a file, in order; nothing when `read` would take it.
-
-    `path` is a path, `-` or a Text. A problem of the whole file (empty, binary, no rows) is reported at line 1, column 1.
-    """
-    text = path if isinstance(path, Text) else Text(path)
-    if not len(text.raw):
-        yield 1, 1, "the file is empty"
-        return
-    if text.raw.find(b"\0") >= 0 and next(svmtext.bad_lines(text.raw, zero_based), None):
-        yield 1, 1, "this is a binary file, not LIBSVM text"
-        return
-    line, counted, clean = 1, 0, True
-    bytes_of = np.frombuffer(text.raw, np.uint8)
-    for start, end in svmtext.bad_lines(text.raw, zero_based):
-        line += int(np.count_nonzero(bytes_of[counted:start] == 10))
-        counted, clean = start, False
-        yield from _described(text.raw, start, end, zero_based, line)
-    if clean and next(_row_lines(text.raw), None) is None:
-        yield 1, 1, "the file has no rows, only blank lines and comments"
 
 
 def write(path, X, y, zero_based=False, precision=None):

@@ -1,0 +1,141 @@
+"""LIBSVM text of any size gone through in pieces of bounded memory: every problem, the rows and columns, the labels."""
+
+import sys
+
+import numpy as np
+
+from rfx import files
+from rfx.data import archives, svmtext
+from rfx.errors import DataError
+
+PIECE = 8 << 20  # bytes that are read and parsed together
+LONGEST_LINE = 64 << 20  # bytes; a row of five million entries
+MOST_LABELS = 1_000_000  # different ones that are counted
+
+
+class Scan:
+    """What is in a LIBSVM text. `problems` goes through it; where it finds none, the counts are then those of the whole text.
+
+    rows; columns, the largest index (plus one, from zero); labels, the different ones, and counts, the rows of each, both None
+    when there are more than MOST_LABELS of them; low, high and mean of the labels.
+    """
+
+    def __init__(self, handle, zero_based: bool = False):
+        """handle: what reads plain text, such as a Plain; what its read raises is passed on."""
+        self._handle, self._zero_based, self._line, self._text = handle, zero_based, 1, False
+        self.rows = self.columns = 0
+        self.labels, self.counts = np.zeros(0), np.zeros(0, np.int64)
+        self.low, self.high, self._sum = np.inf, -np.inf, 0.0
+
+    @property
+    def mean(self) -> float:
+        return self._sum / self.rows
+
+    def problems(self):
+        """Yield (line, column, message) for every problem, in order; nothing for a text that `svmlight.read` would take.
+
+        A problem of the whole text (empty, binary, no rows) is reported at line 1, column 1.
+        """
+        clean = True
+        for raw, last in self._pieces():
+            if raw is None:
+                yield self._line, 1, f"the line is longer than {LONGEST_LINE:,} bytes, so the rest of it was not checked"
+                clean = False
+                continue
+            self._text = True
+            labels, indptr, indices, _, bad = svmtext.parse(raw, self._zero_based)
+            if bad < 0:
+                self._count(labels, indices)
+            elif clean and b"\0" in raw:
+                yield 1, 1, "this is a binary file, not LIBSVM text"
+                return
+            else:
+                clean = False
+                yield from self._described(raw, last)
+            self._line += raw.count(b"\n")
+        if not self._text and clean:
+            yield 1, 1, "the file is empty"
+        elif not self.rows and clean:
+            yield 1, 1, "the file has no rows, only blank lines and comments"
+
+    def _pieces(self):
+        """Yield (whole lines, whether they end the text); None instead of the lines for the beginning of one that is too long."""
+        rest, skipping = b"", False
+        data = self._handle.read(PIECE)
+        while data:
+            following = self._handle.read(PIECE)
+            if skipping and (end := data.find(b"\n")) >= 0:
+                self._line += 1
+                data, skipping = data[end + 1 :], False
+            cut = len(data) if not following else data.rfind(b"\n") + 1
+            if skipping:
+                pass
+            elif cut:
+                if rest or data[:cut]:
+                    yield rest + data[:cut], not following
+                rest = data[cut:]
+            elif len(rest) + len(data) > LONGEST_LINE:
+                yield None, False
+                rest, skipping = b"", True
+            else:
+                rest += data
+            data = following
+
+    def _count(self, labels, indices):
+        if not len(labels):
+            return
+        self.rows += len(labels)
+        if len(indices):
+            self.columns = max(self.columns, int(indices.max()) + 1)
+        self.low, self.high, self._sum = min(self.low, labels.min()), max(self.high, labels.max()), self._sum + labels.sum()
+        if self.labels is None:
+            return
+        fresh, counts = np.unique(labels, return_counts=True)
+        merged, place = np.unique(np.concatenate([self.labels, fresh]), return_inverse=True)
+        self.counts = np.bincount(place, np.concatenate([self.counts, counts])).astype(np.int64)
+        self.labels = merged
+        if len(merged) > MOST_LABELS:
+            self.labels = self.counts = None
+
+    def _described(self, raw, last):
+        line, counted = self._line, 0
+        for start, end in svmtext.bad_lines(raw, self._zero_based):
+            line, counted = line + raw.count(b"\n", counted, start), start
+            for column, message in svmtext.line_problems(raw[start:end], self._zero_based, cut_off=last and end == len(raw)):
+                yield line, column, message
+
+
+class Plain:
+    """The plain content of a file or of standard input (`-`) as a stream: name, for messages, and read.
+
+    Raises DataError where it can't be read, is damaged, or is longer than RFX_MAX_BYTES.
+    """
+
+    def __init__(self, path):
+        self.name = "standard input" if str(path) == "-" else files.shown(path)
+        message = f"{self.name} holds more bytes, unpacked, than RFX_MAX_BYTES says"
+        try:
+            self._handle = archives.open_plain(sys.stdin.buffer if str(path) == "-" else path, message=message)
+        except archives.DAMAGE as error:
+            raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
+
+    def read(self, count: int = -1) -> bytes:
+        try:
+            return self._handle.read(count)
+        except archives.DAMAGE as error:
+            raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._handle.close()
+
+
+def shape(path) -> tuple[int, int]:
+    """Rows and columns of the LIBSVM text at `path`; DataError for its first problem."""
+    with Plain(path) as text:
+        found = Scan(text)
+        for line, column, message in found.problems():
+            raise DataError(f"{text.name}, line {line}, column {column}: {message}")
+    return found.rows, found.columns

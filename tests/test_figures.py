@@ -154,6 +154,10 @@ def test_speedup_of_both_methods(tmp_path):
     assert rf.ours[2]["speedup"] == 1 and rb.ours[2]["seconds"] == pytest.approx(10 / 3)
     passes = [one | {"params": one["params"] | {"pass_seconds": 4.0 / one["threads"]}} for one in timed()]
     assert wu2016.speedups(passes)[0].ours[2]["speedup"] == 2, "the time of the passes goes before that of the fit"
+    passes_of = lambda output, last: [{"pass_seconds": seconds, "output": output} for seconds in (0.0, last)]
+    steps = lambda last: passes_of(0, 1.0) + passes_of(1, last)
+    traced = [one | {"trace": steps(5.0 if one["threads"] == 1 else 0.5)} for one in passes]
+    assert wu2016.speedups(traced)[0].ours[2]["speedup"] == 4, "that of the trace goes before both, over all outputs"
 
 
 def test_settings_are_kept_apart(tmp_path):

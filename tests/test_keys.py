@@ -75,5 +75,5 @@ def test_a_default_that_changes_makes_another_run(method, monkeypatch):
     before = keys.key(spec)
     changed = keys.resolved(spec) | {"scaling": "standard"}
     assert before == keys.key(spec | {"options": keys.resolved(spec)})
-    monkeypatch.setattr(keys, "_defaults", lambda method: changed)
+    monkeypatch.setattr(keys, "_defaults", lambda method, kernel: changed)
     assert keys.key(spec) != before and keys.old_key(spec) == keys.old_key(dict(spec))

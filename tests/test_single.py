@@ -42,10 +42,25 @@ def test_a_row_of_classes_has_their_number_and_fits_the_results_file(tmp_path):
     assert results.read(tmp_path / "r.csv")[0]["params"]["train_score"] == row["params"]["train_score"]
 
 
-def test_seconds_of_passes_are_those_of_all_outputs():
-    run = spec("digits", method="sparse-rb", options={"n_grids": 4, "gamma": 1.0, "lam": 3.0, "solver": "prcd", "max_iter": 12})
-    method, _ = single.train(run)
-    last = {entry["output"]: entry["pass_seconds"] for entry in method.trace}
-    assert len(last) == 10 and method.info["pass_seconds"] == pytest.approx(sum(last.values()), rel=1e-12)
-    assert 0 < method.info["pass_seconds"] <= method.info["seconds_fit"]
-    assert "pass_seconds" not in single.train(spec("digits", method="sparse-rf", options={"n_features": 16}))[0].info
+def test_a_trace_has_the_passes_of_all_outputs():
+    run = spec("digits", method="sparse-rb", options={"n_grids": 4, "gamma": 1.0, "lam": 3.0, "solver": "prcd", "max_iter": 12}, trace=True)
+    row = single.execute(run)
+    steps = row.pop("trace")
+    assert {step["output"] for step in steps} == set(range(10)) and {"iteration", "seconds", "pass_seconds", "objective"} <= set(steps[0])
+    last = {step["output"]: step for step in steps}
+    assert sum(step["objective"] for step in last.values()) == pytest.approx(row["objective"])
+    assert 0 < sum(step["pass_seconds"] for step in last.values()) <= row["seconds_fit"]
+    assert row["key"] == single.execute(run | {"trace": False})["key"]
+    assert "trace" not in single.execute(run | {"trace": False})
+
+
+def test_a_path_has_a_trace_for_each_lambda():
+    options = {"n_features": 16, "gamma": 1.0, "lam_path": "10:1:3"}
+    rows = single.execute_path(spec("diabetes-sklearn", method="sparse-rf", options=options, trace=True))
+    assert len({row["key"] for row in rows}) == 3
+    assert [row["trace"][-1]["objective"] for row in rows] == pytest.approx([row["objective"] for row in rows])
+
+
+def test_a_stochastic_method_s_trace_is_its_error_on_the_test_rows_as_it_goes_on():
+    row = single.execute(spec("diabetes-sklearn", method="doubly-sgd", options={"gamma": 1.0}, trace=True))
+    assert len(row["trace"]) > 1 and all(step["seconds"] >= 0 and step["error"] > 0 for step in row["trace"])

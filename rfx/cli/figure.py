@@ -9,10 +9,11 @@ from rfx.cli.common import force_option
 @click.argument("name", required=False)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run wrote.")
 @click.option("--output", metavar="DIR|STEM", help="Folder (an existing one, or with / at its end), or name of the files.  [default: NAME]")
+@click.option("--trace", metavar="FILE", help="Traces of the runs.  [default: beside the results, results.trace.csv]")
 @click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
 @force_option
 @click.option("--list", "as_list", is_flag=True, help="List the figures there are, and stop.")
-def command(name, results, output, setting, force, as_list):
+def command(name, results, output, trace, setting, force, as_list):
     """Draw the figure NAME from the rows of a results file, as PNG and SVG, and print the files' names.
 
     `rfx table NAME --format csv` prints the numbers that are drawn. The same rows give the same files.
@@ -21,6 +22,7 @@ def command(name, results, output, setting, force, as_list):
     from rfx.errors import UsageError
     from rfx.experiments import figures
     from rfx.experiments.results import read
+    from rfx.experiments.traces import attached, beside
 
     known = papers.figures()
     if as_list:
@@ -28,6 +30,7 @@ def command(name, results, output, setting, force, as_list):
         return
     if name is None:
         raise UsageError(f"which figure? There are: {', '.join(known)}")
-    inputs = [("--results", results)]
-    for path in figures.draw(name, read(results) if name in known else [], output, setting, known, inputs, force):
+    trace = trace or beside(results)
+    rows = attached(read(results), trace) if name in known else []
+    for path in figures.draw(name, rows, output, setting, known, [("--results", results), ("--trace", trace)], force):
         click.echo(path)

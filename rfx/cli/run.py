@@ -1,6 +1,7 @@
 """rfx run: the missing rows of a plan."""
 
 import contextlib
+import dataclasses
 import json
 import sys
 
@@ -31,10 +32,11 @@ from rfx.methods.options import TIMEOUT
     "--retry-failed", is_flag=True, help="Make failed and timed-out runs again. Interrupted ones, and those without data, always are."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what became of the plan, rows included, as JSON.")
+@click.option("--trace", metavar="FILE", help="Keep in this CSV file what each run's solver reports step by step, by the key of its row.")
 @click.option("--log", metavar="FILE", help="Add the progress to this file, each line with its time, instead of standard error.")
 @click.option("--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop.")
 @click.option("--example", is_flag=True, help="Print a plan with comments that runs, and stop.")
-def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, log, as_list, example):
+def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, trace, log, as_list, example):
     """Make the runs of PLAN (a name, or a TOML file) that have no row in the results file yet.
 
     Each run is a process of its own and one row. A run that fails gets a row with its reason; the others go on. Exit
@@ -57,16 +59,19 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
     loaded = plans.load(plan, quick, known)
-    _guard(plan, loaded, ("--results", results), ("the lock of --results,", f"{results}.lock"), *[("--log", log)][: log is not None])
+    _guard(plan, loaded, ("--results", results), ("the lock of --results,", f"{results}.lock"), *_given(("--log", log), ("--trace", trace)))
     if only:
         loaded = loaded.only(only)
 
+    if trace is not None:
+        loaded = dataclasses.replace(loaded, runs=[run | {"trace": True} for run in loaded.runs])
+    if dry_run:
+        return _dry_run(loaded, results, retry_failed, trace, as_json)
+
     from rfx.experiments import runner
 
-    if dry_run:
-        return _dry_run(loaded, results, retry_failed, as_json)
     with _report(log) as report:
-        summary = runner.run(loaded, results, jobs, timeout, retry_failed, report)
+        summary = runner.run(loaded, results, jobs, timeout, retry_failed, report, trace=trace)
         report(_in_words(summary))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)
@@ -74,6 +79,10 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
     if loaded.table and log is None:
         click.echo(f"rfx table {loaded.table} --results {results} prints the table", err=True)
     return summary.exit_code
+
+
+def _given(*outputs):
+    return [(name, path) for name, path in outputs if path is not None]
 
 
 def _in_words(summary) -> str:
@@ -126,13 +135,14 @@ def _guard(plan, loaded, *outputs):
         files.guard(output, [*inputs, *outputs[:number]])
 
 
-def _dry_run(loaded, path, retry_failed, as_json):
+def _dry_run(loaded, path, retry_failed, trace, as_json):
     from pathlib import Path
 
     from rfx.experiments import plan as plans
-    from rfx.experiments import results, runner
+    from rfx.experiments import results, runner, traces
 
-    todo = runner.missing(loaded, results.read(path) if Path(path).exists() else [], retry_failed)
+    rows = results.read(path) if Path(path).exists() else []
+    todo = runner.missing(loaded, rows, retry_failed, traces.read(trace or traces.beside(path)))
     if as_json:
         json.dump(todo, sys.stdout, indent=1)
         click.echo()

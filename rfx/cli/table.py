@@ -14,9 +14,10 @@ import click
     show_default=True,
     help="csv and json hold one number a line, for programs.",
 )
+@click.option("--trace", metavar="FILE", help="Traces of the runs.  [default: beside the results, results.trace.csv]")
 @click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
 @click.option("--list", "as_list", is_flag=True, help="List the tables there are, and stop.")
-def command(name, results, form, setting, as_list):
+def command(name, results, form, trace, setting, as_list):
     """Print the table NAME from the rows of a results file: every cell ours / paper, a dash where nothing was run.
 
     `rfx table summary` lists all rows compactly.
@@ -26,6 +27,7 @@ def command(name, results, form, setting, as_list):
     from rfx.experiments import tables
     from rfx.experiments.results import read
     from rfx.experiments.tables_render import render
+    from rfx.experiments.traces import attached, beside
 
     known = papers.tables()
     if as_list:
@@ -33,5 +35,6 @@ def command(name, results, form, setting, as_list):
         return
     if name is None:
         raise UsageError(f"which table? There are: {', '.join(known)}")
-    table = tables.build(name, read(results) if name in known else [], setting, known)
+    rows = attached(read(results), trace or beside(results)) if name in known else []
+    table = tables.build(name, rows, setting, known)
     click.echo(render(table, form), nl=False)

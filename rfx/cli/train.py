@@ -27,6 +27,9 @@ from rfx.cli.common import (
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
+@click.option(
+    "--trace", type=click.Path(dir_okay=False), default=None, help="Append what the solver reports step by step to this CSV file."
+)
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @click.option(
     "--stream", is_flag=True, help="Read --data (a LIBSVM or .csv file, or -) as it is needed, never all at once (doubly-sgd and its kind)."
@@ -46,7 +49,7 @@ from rfx.cli.common import (
 @threads_option
 @json_option
 def command(
-    method, dataset, test, split, model, results, zero_based, stream, n_inputs, checkpoint, every, resume, force, as_json, **options
+    method, dataset, test, split, model, results, trace, zero_based, stream, n_inputs, checkpoint, every, resume, force, as_json, **options
 ):
     """Train a method on a data set or LIBSVM file; report, save and record it.
 
@@ -60,7 +63,7 @@ def command(
     from rfx import files, methods
     from rfx import model as model_file
     from rfx.experiments import results as results_file
-    from rfx.experiments import single, streamed
+    from rfx.experiments import single, streamed, traces
 
     # a wrong option or file is refused before the data is read
     streaming = {"stream": stream, "n_inputs": n_inputs, "checkpoint": checkpoint, "every": every, "resume": resume}
@@ -79,6 +82,9 @@ def command(
     if results is not None:
         files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
         results_file.check(results)
+    if trace is not None:
+        files.guard(("--trace", trace), [*sources, ("--model", model or ""), ("--results", results or "")])
+        traces.check(trace)
     seed = given.pop("seed", 0)
     spec = {
         "dataset": dataset,
@@ -88,14 +94,19 @@ def command(
         "options": given,
         "seed": seed,
         "zero_based": zero_based,
+        "trace": trace is not None,
     } | streaming
     target = None if model is None else Path(model)
     if given.get("lam_path"):
         rows = single.execute_path(spec, target)
     else:
         rows = [single.execute(spec, target)]
-    for row in rows if results is not None else ():
-        results_file.append(results, row)
+    for row in rows:
+        steps = row.pop("trace", None)
+        if trace is not None:
+            traces.append(trace, row["key"], steps)
+        if results is not None:
+            results_file.append(results, row)
     if given.get("lam_path"):
         print_path(rows, as_json)
     else:

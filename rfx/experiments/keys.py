@@ -10,12 +10,14 @@ from rfx import methods
 from rfx.errors import UsageError
 
 SCHEMA = 1
-# What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take.
-_NOT_IN_KEY = frozenset(("threads", "model", "timeout"))
+# What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take, its trace.
+_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace"))
 # What a run has where nothing is said of it.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Options with a column of their own, which holds what came of them
 _OUTCOMES = frozenset(("lam", "n_features"))
+# What the key of one lambda of a path has among its options: the path that it was solved along.
+_NOT_DECLARED = frozenset(("along",))
 
 
 def key(spec: dict) -> str:
@@ -37,15 +39,16 @@ def key(spec: dict) -> str:
 def resolved(spec: dict) -> dict:
     """The options of a run with the defaults of its method where nothing, or None, is given."""
     given = {name: value for name, value in spec["options"].items() if value is not None}
-    return _defaults(spec.get("method")) | given
+    try:
+        given |= methods.get(spec.get("method")).converted({name: value for name, value in given.items() if name not in _NOT_DECLARED})
+        return _defaults(spec["method"], given.get("kernel")) | given
+    except UsageError:
+        return given  # of a method or option that is not there: the run fails, and its row has a key all the same
 
 
 @lru_cache
-def _defaults(method) -> dict:
-    try:
-        return {name: value for name, value in methods.get(method).defaults().items() if value is not None and name != "seed"}
-    except UsageError:
-        return {}
+def _defaults(method, kernel) -> dict:
+    return {name: value for name, value in methods.get(method).defaults(kernel).items() if value is not None and name != "seed"}
 
 
 def old_key(spec: dict) -> str:
@@ -86,6 +89,11 @@ def _digest(name) -> str | None:
 def _content_digest(path, size, mtime_ns):
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def of_today(row: dict) -> bool:
+    """Has the row a key of this schema?"""
+    return str(row["key"]).startswith(f"v{SCHEMA}-")
 
 
 def rows_of(runs: list[dict], rows: list[dict]) -> dict[str, dict]:

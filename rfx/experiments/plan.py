@@ -18,9 +18,10 @@
 
 A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
 the training rows too), curve (of stochastic methods: the error on the test rows as training goes on), fixed_threads (threads
-are what the run is about: they tell it from other runs, and runs with more threads than there are cores are left out), and
-the dict options, which holds what the method is given. `repetitions = 5` stands for seed = [0, 1, 2, 3, 4]. Files are looked
-for beside the plan's file, then in the current folder. `example()` is a plan with all of this that runs.
+are what the run is about: they tell it from other runs, and runs with more threads than there are cores are left out), trace
+(keep what the solver reports step by step), and the dict options, which holds what the method is given. `repetitions = 5`
+stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file, then in the current folder. `example()` is a
+plan with all of this that runs.
 """
 
 import tomllib
@@ -34,6 +35,7 @@ from rfx.experiments import catalogue
 
 FIELDS = (
     "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads", "curve",
+    "trace",
 )  # fmt: skip
 _SHORT = (("n_features", "D"), ("n_grids", "R"), ("block_size", "R"), ("gamma", "gamma"), ("lam", "lam"))
 # A plan is written by hand: what is larger is no plan, and reading it could take long.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rfx import env, interrupts
-from rfx.experiments import keys, results
+from rfx.experiments import keys, results, traces
 from rfx.experiments.child import NO_DATA
 from rfx.experiments.plan import Plan, describe
 
@@ -55,33 +55,41 @@ class Summary:
         }  # fmt: skip
 
 
-def missing(plan: Plan, rows: list[dict], retry_failed: bool = False) -> list[dict]:
-    """The runs of `plan` that are to be made, given the rows there are.
+def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=()) -> list[dict]:
+    """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs that are traced.
 
-    A row that is ok is never made again. One that was interrupted, has no status, or for which the data could not be had,
-    always is; any other failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
+    A row that is ok is never made again, unless a trace of it is asked for and not there. One that was interrupted, has no
+    status, or for which the data could not be had, always is; any other failure or timeout only with `retry_failed`, for it
+    would most likely fail in the same way.
     """
     found = keys.rows_of(plan.runs, rows)
 
-    def settled(row):
+    def settled(run, row):
+        if row["status"] == "ok" and run.get("trace") and keys.of_today(row) and row["key"] not in traced:
+            return False
         again = row["status"] in (None, "interrupted") or row["params"].get("error") == NO_DATA or retry_failed
         return row["status"] == "ok" or not again
 
-    return [run for run in plan.runs if keys.key(run) not in found or not settled(found[keys.key(run)])]
+    return [run for run in plan.runs if keys.key(run) not in found or not settled(run, found[keys.key(run)])]
 
 
-def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=CHILD) -> Summary:
+def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=CHILD, trace=None) -> Summary:
     """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file `path`.
 
     `timeout` (seconds, for each run) goes before the plan's own. `report` gets one line a run. `command` is the child's
-    command line, to which the spec is added. Raises LockedError when another runner holds `path`, KeyboardInterrupt
+    command line, to which the spec is added. `trace` is the file for the traces of the runs that ask for one; by default it is
+    beside the results. Raises LockedError when another runner holds `path`, KeyboardInterrupt
     after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
     """
     with results.exclusive(path), interrupts.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
-        todo = missing(plan, rows, retry_failed)
+        trace = trace or traces.beside(path)
+        asked = any(run.get("trace") for run in plan.runs)
+        if asked:
+            traces.check(trace)
+        todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else ())
         report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
-        _Pool(path, jobs, timeout, report, command).work(todo)
+        _Pool(path, trace, jobs, timeout, report, command).work(todo)
         rows = list(keys.rows_of(plan.runs, results.read(path)).values()) if Path(path).exists() else []
         return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
 
@@ -89,8 +97,8 @@ def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambd
 class _Pool:
     """Up to `jobs` children at a time; the parent alone writes rows."""
 
-    def __init__(self, path, jobs, timeout, report, command):
-        self.path, self.jobs, self.timeout, self.report, self.command = path, jobs, timeout, report, list(command)
+    def __init__(self, path, trace, jobs, timeout, report, command):
+        self.path, self.trace, self.jobs, self.timeout, self.report, self.command = path, trace, jobs, timeout, report, list(command)
         self.children = []
         self.without = {}  # data set that can't be had -> why; asked for once a call, for a download is tried for long
         self.done = self.total = 0
@@ -128,6 +136,10 @@ class _Pool:
                 child.kill()
 
     def write(self, spec, row):
+        steps = row.pop("trace", None)
+        if steps:
+            # Before the row: a run that has one is not made again.
+            traces.append(self.trace, row["key"], steps)
         results.append(self.path, row)
         if row["params"].get("error") == NO_DATA:
             self.without[spec["dataset"]] = row["message"]
@@ -200,9 +212,11 @@ class _Child:
             row["params"] |= answer.get("params") or {}
             return row
         known = {name: value for name, value in answer.items() if name in results.COLUMNS}
+        steps = answer.pop("trace", None)
         more = {name: value for name, value in answer.items() if name not in results.COLUMNS}
         known["params"] = _params(self.spec) | (answer.get("params") or {}) | more
-        return _from_spec(self.spec) | known | {"key": keys.key(self.spec)}
+        row = _from_spec(self.spec) | known | {"key": keys.key(self.spec)}
+        return row | {"trace": steps} if steps else row
 
     def crash(self) -> str:
         code = self.process.returncode

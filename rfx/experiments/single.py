@@ -8,7 +8,7 @@ import numpy as np
 
 from rfx import data, env, methods
 from rfx.errors import DataError
-from rfx.experiments import keys, results, streamed
+from rfx.experiments import keys, results, streamed, traces
 from rfx.options import Path as LamPath
 
 # what info holds that has a column of its own; the rest of info goes into params
@@ -18,8 +18,8 @@ IN_COLUMNS = frozenset(results.COLUMNS)
 def train(spec: dict):
     """Train the method of a spec on the training rows of its data: (method, data.Split).
 
-    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, curve (see streamed),
-    stream, n_inputs, checkpoint, every, resume.
+    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, trace,
+    curve (see streamed), stream, n_inputs, checkpoint, every, resume.
     """
     options = {key: value for key, value in spec["options"].items() if value is not None}
     if spec.get("stream"):
@@ -41,10 +41,6 @@ def train(spec: dict):
         "key": keys.key(spec),
         "n_classes": 0 if method.classes is None else len(method.classes),
     }
-    if method.params.get("solver") == "prcd":
-        # its passes over all outputs, without certificates and all else that is in seconds_fit, for speed-ups over threads
-        passes = {entry.get("output", 0): entry["pass_seconds"] for entry in method.trace}
-        method.info["pass_seconds"] = sum(passes.values())
     return method, split
 
 
@@ -62,15 +58,20 @@ def load(spec: dict):
 def execute(spec: dict, model: Path | None = None) -> dict:
     """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row.
 
-    With train_score in the spec, params has the score on the training rows too: train_score, and train_relative_error for
-    regression. It is taken last, so that it is in neither the seconds nor the memory of the row.
+        With train_score in the spec, params has the score on the training rows too: train_score, and train_relative_error for
+        regression. It is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec, the row
+    has the solver's steps under that name, which is no column: they go into a file of their own.
     """
     method, split = train(spec)
     row = finish(method, split, model)
     if spec.get("train_score"):
         found = evaluate(method, split.X_train, split.y_train)
         row["params"] |= {f"train_{name}": found[name] for name in ("score", "relative_error") if name in found}
-    return row
+    return _traced(row, method, spec)
+
+
+def _traced(row, method, spec):
+    return row | {"trace": traces.of(method)} if spec.get("trace") else row
 
 
 def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
@@ -89,7 +90,7 @@ def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
     for point, path in zip(points, paths, strict=True):
         options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
         point.info["key"] = keys.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
-        rows.append(finish(point, split, path))
+        rows.append(_traced(finish(point, split, path), point, spec))
     return rows
 
 

@@ -12,18 +12,18 @@ from rfx.errors import UsageError
 def prepare(method, spec: dict, split=None) -> None:
     """What a spec says of a stochastic method besides its options: its checkpoints, and the curve over the split's test rows.
 
-    Raises UsageError where another method is given any of it.
+    A trace of such a method is its curve. Raises UsageError where another method is given any of it.
     """
     asked = [name for name in ("checkpoint", "every", "resume", "curve", "stream") if spec.get(name)]
-    if not asked:
-        return
     if not hasattr(method, "fit_stream"):
+        if not asked:
+            return
         raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {method.name}")
     if (spec.get("every") or spec.get("resume")) and not spec.get("checkpoint"):
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
     if spec.get("checkpoint"):
         method.keep(spec["checkpoint"], spec.get("every"), bool(spec.get("resume")))
-    if spec.get("curve") and split is not None and split.X_test is not None:
+    if (spec.get("curve") or spec.get("trace")) and split is not None and split.X_test is not None:
         method.watch(split.X_test, split.y_test)
     method.progress = spec.get("progress")
 

@@ -152,6 +152,7 @@ class LinearMethod(Method):
             }
             point.params = self.params | {"lam": point.lam}
             point.info = self.info | certificate | point._describe()
+            point.trace = solution.trace
             points.append(point)
         return points
 

@@ -175,3 +175,12 @@ def test_every_method_is_in_the_readme():
     from rfx import methods
 
     assert set(methods.names()) <= named("README.md")
+
+
+def test_every_room_is_in_the_readme():
+    built = README[README.index("## How it is built") :]
+    for path in (ROOT / "rfx").iterdir():
+        if path.is_dir() and (path / "__init__.py").exists():
+            assert f"`rfx/{path.name}/`" in built, path.name
+        elif path.suffix == ".py" and not path.name.startswith("_"):
+            assert f"`{path.name}`" in built or f"`rfx/{path.name}`" in built, path.name

@@ -4,11 +4,12 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 
 from rfx import papers
 from rfx.errors import UsageError
-from rfx.experiments import results, tables
+from rfx.experiments import results, seeds, tables
 from rfx.experiments.printed import printed
 from rfx.experiments.tables_render import FORMATS, render
 
@@ -104,6 +105,63 @@ def test_more_features_win_then_newer_rows():
     rows = [row(n_features=10000, score=0.037), row(n_features=1000, score=0.05), row(n_features=10000, score=0.038)]
     assert cell(build(*rows), "rmse")["ours"] == 0.038
     assert "rf has D = 1,000 where the paper has 10,000: cpu" in build(rows[1]).notes
+
+
+SCORES = (0.0371, 0.0369, 0.0372, 0.0368, 0.0370)
+
+
+def test_seeds_are_one_cell_with_its_noise_and_a_verdict():
+    rows = [row(seed=seed, score=score, seconds_fit=seed + 1.0) for seed, score in enumerate(SCORES)]
+    table = build(*rows, row(method="kernel", score=0.0291))
+    found = cell(table, "rmse")
+    assert (found["ours"], found["n"], found["verdict"]) == (pytest.approx(0.0370), 5, "equal")
+    assert found["sd"] == pytest.approx(np.std(SCORES, ddof=1))
+    assert line(table, "cpu", "gaussian", "RMSE")[2:4] == ["0.0291 / 0.038", "0.0370 ± 0.0002 / 0.037 (=)"]
+    assert line(table, "cpu", "gaussian", "training, s")[3] == "3.34 ± 1.58 / 875", "seconds of another machine are no better or worse"
+    assert line(table, "cpu", "gaussian", "lambda")[3] == "1 / -"
+    assert any("means over 5 seeds" in note and "without ± is a single run" in note for note in table.notes)
+    better = build(*(row(seed=seed, score=score - 0.01) for seed, score in enumerate(SCORES)))
+    assert cell(better, "rmse")["verdict"] == "better" and line(better, "cpu", "gaussian", "RMSE")[3].endswith("(+)")
+    worse = build(*(row("cod-rna", seed=seed, metric="accuracy", score=score) for seed, score in enumerate(SCORES)), name="yen2014-table2")
+    assert cell(worse, "accuracy", "cod-rna")["verdict"] == "worse"
+
+
+def test_a_single_run_has_no_verdict_and_says_so():
+    table = build(row())
+    assert (cell(table, "rmse")["n"], cell(table, "rmse")["sd"], cell(table, "rmse")["verdict"]) == (1, None, None)
+    assert "Every cell is a single run, so its noise is not known." in table.notes
+
+
+def test_only_the_seed_makes_rows_one_cell():
+    rows = [row(seed=0, score=0.5), row(seed=0, score=0.3), row(seed=1, score=0.2, solver="cg"), row(seed=2, score=0.1, solver="cg")]
+    assert [[one["score"] for one in group] for group in seeds.variants(rows)] == [[0.3], [0.2, 0.1]], "of one seed the newest row"
+    assert cell(build(*rows), "rmse")["ours"] == pytest.approx(0.15), "the variant made last"
+    learnt = [row(seed=seed, params={"label": "paper", "gamma": "tuned", "kernel_params": {"gamma": seed}}) for seed in (0, 1)]
+    assert len(seeds.variants(learnt)) == 1, "what was learnt from the data does not tell runs apart"
+    chosen = [
+        row(seed=seed, method="sparse-rf", lam=lam, params={"label": "paper", "lam": "validation"}) for seed, lam in ((0, 1.0), (1, 10.0))
+    ]
+    assert line(build(*chosen), "cpu", "gaussian", "lambda")[4] == "1 to 10 / -"
+    given = [row(seed=seed, method="sparse-rf", lam=lam, score=lam / 1000) for seed in (0, 1) for lam in (10.0, 37.0)]
+    assert cell(build(row(), *given), "lam", method="sparse-rf")["ours"] == 37, "closest to rf by the mean over the seeds"
+
+
+class Six(float):
+    text = "0.6"
+
+
+@pytest.mark.parametrize("value, expected", [(0.60, "equal"), (0.649, "equal"), (0.651, "better"), (0.549, "worse")])
+def test_without_noise_a_number_is_equal_as_it_is_rounded(value, expected):
+    assert seeds.verdict(seeds.mean([value] * 5), Six(0.6), "high") == expected
+    assert seeds.verdict(seeds.mean([value]), Six(0.6), "high") is None
+    assert seeds.verdict(seeds.mean([value] * 5), Six(0.6), "") is None and seeds.verdict(None, Six(0.6), "high") is None
+
+
+def test_the_interval_holds_one_more_run_as_often_as_it_says():
+    random = np.random.default_rng(0)
+    exact = type("Exact", (float,), {"text": "0." + "0" * 15})
+    found = [seeds.verdict(seeds.mean(list(random.normal(size=5))), exact(random.normal()), "high") for _ in range(2000)]
+    assert found.count("equal") / 2000 == pytest.approx(0.95, abs=0.015)
 
 
 def test_a_solver_that_did_not_converge_is_marked():

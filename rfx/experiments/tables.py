@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rfx.errors import UsageError, or_near
-from rfx.experiments import catalogue
+from rfx.experiments import catalogue, seeds
 from rfx.experiments.printed import printed
 
 DASH = "-"
@@ -44,6 +44,14 @@ class Field:
     ours: Callable[[dict], float | None]
     write: Callable[[float], str]
     scored: bool = False  # meaningless on generated data
+    best: str = ""  # "high" or "low", where better than the paper means something on another machine
+    chosen: bool = False  # a setting that each run chose, not what came of it
+
+    def text(self, cell: dict) -> str:
+        """Ours of one cell, of several runs with its standard deviation; of a setting the lowest and highest."""
+        if self.chosen and cell["low"] != cell["high"]:
+            return f"{self.write(cell['low'])} to {self.write(cell['high'])}"
+        return seeds.spread(cell["ours"], None if self.chosen else cell["sd"], self.write)
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,9 @@ class DataRow:
 @dataclass(frozen=True)
 class Comparison:
     """Builder of a table with data sets as sections, kernels and fields as lines, methods as columns.
+
+    Rows that differ in nothing but the seed are one cell: their mean, with its standard deviation, and better, equal or worse
+    than the printed number by that noise where a field says what is better. Of a single run its noise is not known.
 
     package: the paper's, such as "rfx.papers.yen2014"; table: the table's name in its printed.csv.
     """
@@ -110,8 +121,8 @@ class Comparison:
         notes = self.notes(used, rows, book, setting)
         return Table(self.name, f"{self.title}; setting: {setting}", sections, notes, cells)
 
-    def pick(self, rows, setting) -> dict[tuple[str, str], dict]:
-        """Of one data set's rows, the one that fills each (kernel, method): most features first, then the newest."""
+    def pick(self, rows, setting) -> dict[tuple[str, str], list[dict]]:
+        """Of one data set's rows those that fill each (kernel, method), a row a seed: of most features, and of those the newest."""
         picked = {}
         # Methods whose lam another method's score decides come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
@@ -120,10 +131,12 @@ class Comparison:
                 found = self.of_setting([row for row in found if row["status"] == "ok"], kernel, setting)
                 if not found:
                     continue
-                most = max(row["n_features"] or 0 for row in found)
-                found = [row for row in found if (row["n_features"] or 0) == most]
+                if "n_features" in seeds.options_of(method):
+                    most = max(row["n_features"] or 0 for row in found)
+                    found = [row for row in found if (row["n_features"] or 0) == most]
+                groups = seeds.variants(found)
                 reference = picked.get((kernel, self.closest_to.get(method)))
-                picked[kernel, method] = _closest(found, reference) if method in self.closest_to else found[-1]
+                picked[kernel, method] = _closest(groups, reference) if method in self.closest_to else groups[-1]
         return picked
 
     def of_setting(self, rows, kernel, setting):
@@ -134,23 +147,32 @@ class Comparison:
         return right
 
     def cell(self, data, kernel, method, item, picked, book) -> dict:
-        row = picked.get((kernel, method))
-        ours = item.ours(row) if row and not (item.scored and data.generated) else None
+        group = picked.get((kernel, method), [])
+        ours = None if item.scored and data.generated else seeds.mean(item.ours(row) for row in group)
+        paper = None if data.stands_for else book.get((data.name, kernel, method, item.name))
+        alike = lambda name: group[0][name] if group and len({row[name] for row in group}) == 1 else None
         return {
             "dataset": data.name,
             "stands_for": data.stands_for or None,
             "kernel": kernel,
             "method": method,
             "field": item.name,
-            "ours": ours,
-            "paper": None if data.stands_for else book.get((data.name, kernel, method, item.name)),
-            "converged": row["converged"] if row else None,
-            "lam": row["lam"] if row else None,
-            "n_features": row["n_features"] if row else None,
+            "ours": ours and ours.value,
+            "sd": ours and ours.sd,
+            "low": ours and ours.low,
+            "high": ours and ours.high,
+            "n": ours.n if ours else 0,
+            "paper": paper,
+            "verdict": seeds.verdict(ours, paper, item.best),
+            "converged": all(row["converged"] is not False for row in group) if group else None,
+            "lam": alike("lam"),
+            "n_features": alike("n_features"),
         }
 
-    def notes(self, used, rows, book, setting) -> list[str]:
+    def notes(self, groups, rows, book, setting) -> list[str]:
+        used = [row for group in groups for row in group]
         notes = ["Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not converge."]
+        notes += seeds.noise([len(group) for group in groups])
         notes.append(f"Setting {setting}: {self.settings[setting]}")
         gammas = {}
         for row in used:
@@ -177,28 +199,35 @@ class Comparison:
         ]
 
 
-def _closest(rows, reference) -> dict:
-    """The row whose score is closest to the reference's (the smaller model of two); without reference, the best score."""
-    scored = [row for row in rows if row["score"] is not None]
+def _closest(groups, reference) -> list[dict]:
+    """The group whose score is closest to the reference's (the smaller model of two); without reference, the best score.
+
+    A group's score is the mean over its seeds; one seed is enough to compare with.
+    """
+    score = lambda group, name="score": (lambda found: found and found.value)(seeds.mean(row[name] for row in group or ()))
+    scored = [group for group in groups if score(group) is not None]
     if not scored:
-        return rows[-1]
-    if reference and reference["score"] is not None:
-        return min(scored, key=lambda row: (abs(row["score"] - reference["score"]), row["model_size"] or 0))
-    sign = -1 if scored[0]["metric"] == "accuracy" else 1
-    return min(scored, key=lambda row: sign * row["score"])
+        return groups[-1]
+    wanted = score(reference)
+    if wanted is not None:
+        return min(scored, key=lambda group: (abs(score(group) - wanted), score(group, "model_size") or 0))
+    sign = -1 if scored[0][0]["metric"] == "accuracy" else 1
+    return min(scored, key=lambda group: sign * score(group))
 
 
 def _pair(cell, item) -> str:
-    ours = DASH if cell["ours"] is None else item.write(cell["ours"]) + ("*" if cell["converged"] is False else "")
+    ours = DASH if cell["ours"] is None else item.text(cell) + ("*" if cell["converged"] is False else "")
     if cell["paper"] is None:
         return ours if cell["ours"] is None else f"{ours} / {DASH}"
-    return f"{ours} / {cell['paper'].text}"
+    mark = f" {seeds.MARKS[cell['verdict']]}" if cell["verdict"] else ""
+    return f"{ours} / {cell['paper'].text}{mark}"
 
 
 def _size_title(data, picked, book) -> str:
     sizes = [
         f"N {row['n_train']:,}, test {row['n_test']:,}, d {row['n_inputs']:,}"
-        for row in picked.values()
+        for group in picked.values()
+        for row in group
         if None not in (row["n_train"], row["n_test"], row["n_inputs"])
     ]
     paper = [book.get((data.name, "", "", name)) for name in ("n_train", "n_test", "n_inputs")]

@@ -1,0 +1,109 @@
+"""Noise: runs that differ in nothing but the seed, their mean and standard deviation, and what can be said by it of a printed number."""
+
+import json
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rfx import methods
+from rfx.errors import UsageError
+from rfx.experiments.keys import canonical
+
+# What tells runs apart besides options; n_features and lam are options of some methods, and outcomes of others.
+_FIELDS = ("dataset", "split", "method", "kernel", "solver")
+_PARAMS = ("label", "test")
+CONFIDENCE = 0.95
+MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)"}
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of n values, the lowest, the highest, and their standard deviation with n - 1 below, None of one value."""
+
+    value: float
+    sd: float | None
+    n: int
+    low: float
+    high: float
+
+
+def mean(values) -> Mean | None:
+    """The mean of what is not None among the values, None of nothing."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    low, high = min(known), max(known)
+    if low == high:
+        return Mean(low, 0.0 if len(known) > 1 else None, len(known), low, high)
+    return Mean(statistics.fmean(known), statistics.stdev(known), len(known), low, high)
+
+
+def verdict(ours: Mean | None, printed, best: str) -> str | None:
+    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; None where that can't be said.
+
+    The printed number counts as one more run, with the same noise as ours and rounded as it is written: it is equal when it is
+    within the 95 % prediction interval mean +- t s sqrt(1 + 1/n). best: "high" or "low", whichever is better, or "".
+    """
+    if ours is None or printed is None or ours.sd is None or not best:
+        return None
+    from scipy.special import stdtrit
+
+    decimals = len(printed.text.partition(".")[2])
+    slack = 0.5 * 10.0**-decimals + stdtrit(ours.n - 1, 0.5 + CONFIDENCE / 2) * ours.sd * (1 + 1 / ours.n) ** 0.5
+    more = ours.value - printed
+    if abs(more) <= slack * (1 + 1e-9):
+        return "equal"
+    return "better" if (more > 0) == (best == "high") else "worse"
+
+
+def spread(value: float, sd: float | None, write: Callable[[float], str]) -> str:
+    """A mean with its standard deviation, in the decimals of the mean, or its own first digit where those would not show it."""
+    text = write(value)
+    if sd is None:
+        return text
+    deviation = f"{sd:.{len(text.partition('.')[2])}f}"
+    return f"{text} ± {f'{sd:.1g}' if sd and not float(deviation) else deviation}"
+
+
+def noise(sizes: list[int]) -> list[str]:
+    """The notes on how many runs stand behind the cells, given the number of each."""
+    several = sorted({size for size in sizes if size > 1})
+    if not several:
+        return ["Every cell is a single run, so its noise is not known."] if sizes else []
+    counts = str(several[0]) if len(several) == 1 else f"{several[0]} to {several[-1]}"
+    single = "; a cell without ± is a single run" if 1 in sizes else ""
+    return [
+        f"Cells are means over {counts} seeds ± their standard deviation{single}.",
+        f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed number, which is taken for one more "
+        "run with the noise of ours (95 % prediction interval); without a mark that can't be said.",
+    ]
+
+
+@lru_cache
+def options_of(method: str) -> frozenset[str]:
+    """The names of a method's options; none of a method that is not there."""
+    try:
+        return frozenset(methods.get(method).declared()) - {"seed", "timeout"}
+    except UsageError:
+        return frozenset()
+
+
+def inputs(row: dict) -> dict:
+    """What a row's run was given, by name, without its seed; of an option with a column, what was asked for where that is known."""
+    options = options_of(row["method"])
+    found = {name: row.get(name) for name in _FIELDS} | {name: row["params"].get(name) for name in _PARAMS}
+    found |= {name: value for name, value in row["params"].items() if name in options}
+    for name in ("lam", "n_features"):
+        if name in options and name not in found:
+            found[name] = row.get(name)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def variants(rows: list[dict]) -> list[list[dict]]:
+    """Rows that differ in nothing but the seed, together: one a seed, the newest, by the seed. Those made last come last."""
+    found: dict[str, dict] = {}
+    for row in rows:
+        name = json.dumps(canonical(inputs(row)), sort_keys=True)
+        found[name] = found.pop(name, {}) | {row["seed"]: row}
+    return [[by_seed[seed] for seed in sorted(by_seed, key=lambda seed: (seed is not None, seed))] for by_seed in found.values()]

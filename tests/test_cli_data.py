@@ -120,7 +120,7 @@ def test_datasets_lists_every_set_with_its_status(mirrored):
 
 def test_datasets_of_a_paper_as_json():
     found = json.loads(rfx("datasets", "--paper", "sinha2016", "--json").stdout)
-    assert [row["name"] for row in found] == ["a9a", "reuters", "buzz", "sphere", "linear-selection", "motifs"]
+    assert [row["name"] for row in found] == ["a9a", "reuters", "reuters-money-fx", "buzz", "sphere", "linear-selection", "motifs"]
     assert found[0]["n"] == 48842 and found[0]["aliases"] == ["adult"] and found[0]["status"] == "not fetched"
     assert "mirror" in json.loads(rfx("datasets", "--json").stdout)[3]["obtain"].lower()
     assert run("datasets", "--paper", "nobody").returncode == 2

@@ -22,7 +22,7 @@ from rfx.solvers.l1.newton import solve_l1
 
 POOL = 20_000
 # What validation chooses from: multiples of the pool's size and of the median's bandwidth, numbers of features, lambdas.
-RHO_SHARES = (0.005, 0.0005, 0.05)
+RHO_SHARES = (0.005, 0.02, 0.1)
 GAMMA_FACTORS = (1.0, 0.25, 4.0, 16.0)
 COUNTS = (64, 256, 1024, 4096)
 LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
@@ -65,7 +65,7 @@ class LKRF(LinearMethod):
             "rho",
             float,
             "Bound on the divergence: 0 leaves the pool as it is; by default 0.005 N_w, as the authors have it (chi2).",
-            {"validation": "0.0005, 0.005 or 0.05 times N_w (chi2)"},
+            {"validation": "0.005, 0.02 or 0.1 times N_w (chi2)"},
             low=0,
         ),
         Option("rho_share", float, "The same bound, as a multiple of N_w.", low=0),
@@ -113,7 +113,8 @@ class LKRF(LinearMethod):
         self.pool_size, self.support = pool.n_features, int(np.count_nonzero(q))
         self.rho = self._rho(len(scores), self.rho_share)
         features = self._timed(self._choose, pool, q, count)
-        self.count = count or self.support
+        # of the support once, more were asked for than there are
+        self.count = min(count or self.support, self.support) if p["use"] == "support" else count or self.support
         solution, self.map, self.coef, self.offset = self._clocked("seconds_solve", self._model, features, X, Y, self.lam)
         return solution
 

@@ -1,0 +1,1 @@
+"""A. Sinha and J. Duchi: Learning Kernels with Random Features, NIPS 2016."""

@@ -13,9 +13,11 @@ MAKEFLAGS += --keep-going
 
 .DEFAULT_GOAL := help
 WU2016 := table1 fig3 fig4 fig5 fig6
+SINHA2016 := table1 fig1 fig2
 .PHONY: help install demo lint test test-oldest coverage benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick \
-    $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick)
+    $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick) \
+    $(SINHA2016:%=reproduce-sinha2016-%) $(SINHA2016:%=reproduce-sinha2016-%-quick)
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-29s %s\n", $$1, $$2}'
@@ -123,6 +125,24 @@ reproduce-wu2016-fig6: $(STAMP) ## Wu et al. 2016, Figure 6: speed-up over threa
 
 reproduce-wu2016-fig6-quick: $(STAMP) ## The same for two data sets and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig6,-quick)
+
+reproduce-sinha2016-table1: $(STAMP) ## Sinha and Duchi 2016, Table 1: learnt and random features, error and time (hours)
+	$(call reproduce-figure,sinha2016-table1,)
+
+reproduce-sinha2016-table1-quick: $(STAMP) ## The same for adult and text and one seed
+	$(call reproduce-figure,sinha2016-table1,-quick)
+
+reproduce-sinha2016-fig1: $(STAMP) ## Sinha and Duchi 2016, learning a kernel: error over the dimension, frequencies chosen
+	$(call reproduce-figure,sinha2016-fig1,)
+
+reproduce-sinha2016-fig1-quick: $(STAMP) ## The same for four dimensions and one seed
+	$(call reproduce-figure,sinha2016-fig1,-quick)
+
+reproduce-sinha2016-fig2: $(STAMP) ## Sinha and Duchi 2016, feature selection: coordinates and words of sequences
+	$(call reproduce-figure,sinha2016-fig2,)
+
+reproduce-sinha2016-fig2-quick: $(STAMP) ## The same for two seeds
+	$(call reproduce-figure,sinha2016-fig2,-quick)
 
 clean: ## Delete the virtual environments, what was built and demo/, but not results/
 	rm -rf $(VENV) $(OLDEST) build dist *.egg-info demo .coverage .coverage.*

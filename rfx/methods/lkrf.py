@@ -145,24 +145,24 @@ class LKRF(LinearMethod):
 
     def _choose(self, pool, q, count):
         """The features that the distribution q over the pool becomes; count of them are asked for, None for as many as have weight."""
-        support = np.count_nonzero(q)
-        if self.params["use"] == "weights":
-            return chosen.weighted(pool, q)
-        if self.params["use"] == "support" and (count is None or count >= support):
-            return chosen.support_once(pool, q)
-        return chosen.drawn(pool, q, count or support, self.params["seed"])
+        p, support = self.params, np.count_nonzero(q)
+        if p["use"] == "weights":
+            return pool.weighted(*chosen.weighted(q))
+        if p["use"] == "support" and (count is None or count >= support):
+            places, weights = chosen.support_once(q)
+        else:
+            places, weights = chosen.drawn(q, count or support, p["seed"])
+        return pool.select(places) if p["sparse"] else pool.weighted(places, weights)
 
     def _model(self, features, X, Y, lam):
         """(solution, map, coef (D, k), offset (k,)) of the fit on these features."""
         p = self.params
         offset = Y.mean(axis=0) if p["offset"] == "mean" else np.zeros(Y.shape[1])
-        if p["sparse"] and p["use"] != "weights":
-            features = chosen.Chosen(features.pool, features.places, np.ones(features.n_features))
         Z = feature_matrix(features, X, 1.0, p["max_memory"])
         solution = self._solve_sparse(Z, Y - offset, lam) if p["sparse"] else l2.solve(self, Z, Y - offset)
-        coef = np.asarray(solution.coef) * features.weights[:, None]
+        coef = np.asarray(solution.coef)
         used = np.flatnonzero(np.any(coef != 0, axis=1))
-        return solution, features.map.select(used), coef[used], offset
+        return solution, features.select(used), coef[used], offset
 
     def _solve_sparse(self, Z, Y, lam) -> Solution:
         return self._each_output(Y, lambda y: solve_l1(Z, y, lam, self.loss, self._budget()))

@@ -1,0 +1,92 @@
+"""Tables and figures of Sinha and Duchi (2016) from rows of small runs."""
+
+import pytest
+
+from rfx import papers
+from rfx.errors import DataError, UsageError
+from rfx.experiments import figures, plan, single, tables
+from rfx.papers.sinha2016 import curves
+
+SPHERE = "sphere:n=400,n_test=200,d="
+
+
+def ran(dataset, method, label, seed=0, **options):
+    """The row of a run, of which the data set may be small."""
+    spec = {"dataset": dataset, "method": method, "label": label, "seed": seed, "train_score": True}
+    return single.execute(spec | {"options": {"scaling": "none"} | options})
+
+
+@pytest.fixture(scope="module")
+def rows():
+    found = []
+    for d in (2, 3):
+        found += [ran(f"{SPHERE}{d}", "lkrf", "fig1", seed, pool=500, loss="logistic") for seed in (0, 1)]
+        found += [ran(f"{SPHERE}{d}", "rf", "fig1", seed, n_features=50, loss="logistic") for seed in (0, 1)]
+    for label, name in (("fig2", "motifs"), ("table1-tuned", "a9a")):
+        for method, sizes in (("lkrf", (5, None)), ("rf", (5, 20, 40))):
+            more = {"rho": 100} if method == "lkrf" else {}
+            for n_features in sizes:
+                row = ran("motifs:n=300,n_test=100,d=12", method, label, kernel="kmers", k=2, n_features=n_features, **more)
+                found.append(row | {"dataset": name})
+    return found
+
+
+def built(name, rows, setting=None):
+    return tables.build(name, rows, setting, papers.tables())
+
+
+def test_figure_1_as_a_table(rows):
+    table = built("sinha2016-fig1", rows)
+    (section,) = table.sections
+    assert [line[0] for line in section.lines] == ["2", "3"] and "±" in section.lines[0][1]
+    cell = next(c for c in table.cells if (c["method"], c["d"], c["field"]) == ("lkrf", 2, "error"))
+    errors = [100 * (1 - row["score"]) for row in rows if row["dataset"] == f"{SPHERE}2" and row["method"] == "lkrf"]
+    assert cell["ours"] == pytest.approx(sum(errors) / 2) and cell["seeds"] == 2
+
+
+def test_figure_2_as_a_table(rows):
+    (section,) = built("sinha2016-fig2", rows).sections
+    assert [line[0] for line in section.lines][:3] == ["5", "20", "40"] and section.lines[-1][0].startswith("support, ")
+    assert section.lines[1][1] == "-" and section.lines[-1][3] == "-"
+
+
+def test_table_1_has_our_numbers_beside_the_printed_ones(rows):
+    table = built("sinha2016-table1", rows)
+    grid, prices, selected = table.sections
+    assert [line[0] for line in prices.lines] == ["15.5 %", "15.2 %", "15 %"]
+    assert selected.lines[0][2].endswith(" / 15.54") and selected.lines[1][3].endswith(" / 43.1")
+    assert any("TEST rows" in note for note in table.notes)
+    printed = {(c["method"], c["field"]): float(c["paper"]) for c in table.cells if c["paper"] is not None}
+    assert printed == {("lkrf", "error"): 15.54, ("lkrf", "seconds"): 3.6, ("rf", "error"): 15.44, ("rf", "seconds"): 43.1}
+
+
+def test_the_price_of_an_error():
+    cheap, dear = curves.Point(test=[10.0, 12.0], seconds=[1.0, 1.0]), curves.Point(test=[9.0], seconds=[5.0])
+    points = {10: cheap, 20: dear}
+    assert curves.reach(points, 11.0) == (10, cheap) and curves.reach(points, 10.0) == (20, dear) and curves.reach(points, 8.0) is None
+    assert curves.best(points) == (20, dear)
+    assert curves.targets("other", [points, {5: cheap}, {}]) == [11.0, 9.0]
+
+
+@pytest.mark.parametrize("name", ["sinha2016-fig1", "sinha2016-fig2", "sinha2016-table1"])
+def test_figures(rows, name, tmp_path):
+    paths = figures.draw(name, rows, tmp_path / "figure", known=papers.figures())
+    assert len(paths) == 2 and all(path.stat().st_size > 5000 for path in paths)
+    text = next(path for path in paths if path.suffix == ".svg").read_text()
+    assert ("fig1-chosen" in text) == (name == "sinha2016-fig1") and "lkrf" in text
+    with pytest.raises(DataError, match=f"no finished rows of {name}"):
+        figures.draw(name, [], tmp_path / "none", known=papers.figures())
+
+
+def test_settings(rows):
+    with pytest.raises(UsageError, match="--setting other: sinha2016-table1 has the settings tuned, paper"):
+        built("sinha2016-table1", rows, "other")
+    with pytest.raises(UsageError, match="sinha2016-fig1 has no settings"):
+        built("sinha2016-fig1", rows, "tuned")
+
+
+@pytest.mark.parametrize("name", ["table1", "fig1", "fig2"])
+def test_plans(name):
+    whole, small = (plan.load(f"sinha2016-{name}", quick, papers.plans()) for quick in (False, True))
+    assert len({run["seed"] for run in whole.runs}) == 5 and 0 < len(small.runs) < len(whole.runs) / 2
+    assert {"lkrf", "rf"} == {run["method"] for run in small.runs}

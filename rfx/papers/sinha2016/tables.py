@@ -125,9 +125,7 @@ def figure1(rows, setting=None) -> Table:
     ]
     title = "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d), logistic regression, error in percent"
     notes = ["GK: 350 random features of the Gaussian kernel. OK: the support of the optimised distribution.", _SEEDS]
-    return Table(
-        "sinha2016-fig1", title, [section], notes + failures(own) + machines([row for row in own if row["status"] == "ok"]), cells
-    )
+    return Table("sinha2016-fig1", title, [section], notes + failures(own) + machines([row for row in own if row["status"] == "ok"]), cells)
 
 
 def figure2(rows, setting=None) -> Table:

@@ -73,9 +73,7 @@ def scores(repeat):
 
 
 def maximiser(repeat):
-    print(
-        "\n| maximiser, chi-square, rho = 0.005 N_w | seconds | bisection, s | times rfx | most apart |\n|---|---|---|---|---|"
-    )
+    print("\n| maximiser, chi-square, rho = 0.005 N_w | seconds | bisection, s | times rfx | most apart |\n|---|---|---|---|---|")
     for count in (20_000, 1_000_000):
         values = np.random.default_rng(0).standard_normal(count) ** 2 * 1e4
         rho = 0.005 * count

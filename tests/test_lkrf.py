@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 
 from rfx import env, methods
 from rfx.data import load
 from rfx.errors import UsageError
 from rfx.features import alignment, chosen, sample
-from rfx.features.divergence import maximise
+from rfx.features.divergence import distance, maximise
+from rfx.features.joint import best_distribution
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 5))
@@ -209,6 +211,33 @@ def test_validation(sphere):
     assert score(method, sphere) >= score(fitted(sphere, pool=1000, loss="squared"), sphere)
 
 
+@pytest.mark.parametrize("rho", [0.3, 2.0, 1e6])
+def test_the_best_distribution_for_given_weights(rho):
+    w = np.array([0.0, 0.3, -1.0, 0.02, 2.0, 0.0])
+    q = best_distribution(w, rho)
+    assert q.sum() == pytest.approx(1) and q.min() >= 0 and distance(q) <= rho * (1 + 1e-6)
+    used = w != 0
+    found = minimize(
+        lambda p: np.sum(w[used] ** 2 / np.maximum(p[used], 1e-12)),
+        np.full(6, 1 / 6),
+        method="SLSQP",
+        bounds=[(1e-9, 1)] * 6,
+        constraints=[{"type": "eq", "fun": lambda p: p.sum() - 1}, {"type": "ineq", "fun": lambda p: rho - distance(p)}],
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert np.sum(w[used] ** 2 / q[used]) == pytest.approx(found.fun, rel=1e-4)
+    np.testing.assert_array_equal(best_distribution(w, 0.0), np.full(6, 1 / 6))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_joint_optimisation_never_goes_up(sphere, loss):
+    method = fitted(sphere, pool=300, loss=loss, lam=0.1, joint=5, joint_rows=500, use="weights", tol=1e-8)
+    assert len(method.joint_objectives) == 5 and np.all(np.diff(method.joint_objectives) <= 1e-4 * method.joint_objectives[0])
+    assert method.joint_objectives[-1] < 0.99 * method.joint_objectives[0]
+    random = methods.create("rf", task="binary", scaling="none", loss=loss, lam=0.1, n_features=300)
+    assert score(method, sphere) > score(random.fit(sphere.X_train, sphere.y_train), sphere) - 0.02
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -216,6 +245,8 @@ def test_validation(sphere):
         ({"divergence": "kl"}, "--divergence is kl, for which --rho must be a number"),
         ({"use": "weights", "n_features": 10}, "--n-features is 10, which --use weights leaves without effect"),
         ({"sparse": True, "solver": "liblinear"}, "--solver is liblinear, which has no --sparse; choose rfx"),
+        ({"joint": 3, "sparse": True}, "--joint is for --divergence chi2, without --sparse"),
+        ({"joint_rows": 300}, "--joint-rows is 300, which is without effect unless --joint is given"),
         ({"rho": -1}, "--rho is -1; it must be"),
         ({"features": "leverage"}, "--features is 'leverage'"),
     ],

@@ -9,6 +9,7 @@ from rfx import kernels
 from rfx.errors import UsageError
 from rfx.features import MAPS, alignment, chosen
 from rfx.features.divergence import DIVERGENCES, maximise
+from rfx.features.joint import best_distribution
 from rfx.methods import gamma as bandwidth
 from rfx.methods import l2
 from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
@@ -73,6 +74,14 @@ class LKRF(LinearMethod):
         Option("centred", bool, "Score with labels less their mean, as regression always does.", default=False),
         Option("offset", str, "With squared loss: what is taken from the targets, labels too.", {"none": "", "mean": ""}, default="none"),
         Option("sparse", bool, "L1 regularisation of the chosen features.", default=False),
+        Option(
+            "joint",
+            int,
+            "Instead of by scores, learn the distribution together with the weights by so many alternations, as a comparison (chi2).",
+            low=1,
+            high=MOST,
+        ),
+        Option("joint_rows", int, "Training rows that --joint takes.", low=2, high=MOST, default=2000),
         LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"}),
         SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
@@ -89,6 +98,10 @@ class LKRF(LinearMethod):
             raise UsageError(f"--divergence is {p['divergence']}, for which --rho must be a number")
         if p["use"] == "weights" and "n_features" in given:
             raise UsageError(f"--n-features is {p['n_features']}, which --use weights leaves without effect")
+        if p["joint"] and (p["divergence"] != "chi2" or p["sparse"] or p["centred"]):
+            raise UsageError("--joint is for --divergence chi2, without --sparse and --centred")
+        if "joint_rows" in given and not p["joint"]:
+            raise UsageError(f"--joint-rows is {p['joint_rows']}, which is without effect unless --joint is given")
         if p["sparse"] and p["solver"] != "rfx":
             raise UsageError(f"--solver is {p['solver']}, which has no --sparse; choose rfx")
 
@@ -107,11 +120,15 @@ class LKRF(LinearMethod):
         self._scored = None
         self.seconds = {"seconds_validation": time.perf_counter() - start}
         pool = self._timed(self._pool, X, gamma)
-        scores = self._timed(self._clocked, "seconds_scores", self._scores, pool, X, Y)
-        q = self._timed(self._clocked, "seconds_maximise", self._maximise, scores, self.rho_share)
-        self.alignment = tuple(float(value) / len(Y) ** 2 for value in (scores.mean(), q @ scores))
-        self.pool_size, self.support = pool.n_features, int(np.count_nonzero(q))
-        self.rho = self._rho(len(scores), self.rho_share)
+        self.pool_size, self.rho = pool.n_features, self._rho(pool.n_features, self.rho_share)
+        if p["joint"]:
+            q = self._timed(self._clocked, "seconds_joint", self._alternated, pool, X, Y, self.lam)
+            self.alignment = None, None
+        else:
+            scores = self._timed(self._clocked, "seconds_scores", self._scores, pool, X, Y)
+            q = self._timed(self._clocked, "seconds_maximise", self._maximise, scores, self.rho_share)
+            self.alignment = tuple(float(value) / len(Y) ** 2 for value in (scores.mean(), q @ scores))
+        self.support = int(np.count_nonzero(q))
         features = self._timed(self._choose, pool, q, count)
         # of the support once, more were asked for than there are
         self.count = min(count or self.support, self.support) if p["use"] == "support" else count or self.support
@@ -142,6 +159,26 @@ class LKRF(LinearMethod):
 
     def _maximise(self, scores, share):
         return maximise(scores, self._rho(len(scores), share), self.params["divergence"])
+
+    def _alternated(self, pool, X, Y, lam):
+        """The distribution with the least lam/2 sum_m w_m^2 / q_m + sum L(w.phi(x), y) over weights, too, on some of the rows.
+
+        Alternating minimisation from the uniform distribution, each step exact; self.joint_objectives has the objective after each.
+        """
+        rows = _spread(len(Y), self.params["joint_rows"])
+        q, self.joint_objectives = np.full(pool.n_features, 1 / pool.n_features), []
+        self.lam = lam * len(rows) / len(Y)
+        for _ in range(self.params["joint"]):
+            places, roots = chosen.weighted(q)
+            solution, _, _, _ = self._model(pool.weighted(places, roots), X[rows], Y[rows], self.lam)
+            self.joint_objectives.append(solution.objective)
+            sizes = np.zeros(pool.n_features)
+            sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
+            if not sizes.any():
+                break
+            q = best_distribution(sizes, self.rho)
+        self.lam = lam
+        return q
 
     def _choose(self, pool, q, count):
         """The features that the distribution q over the pool becomes; count of them are asked for, None for as many as have weight."""
@@ -235,6 +272,6 @@ class LKRF(LinearMethod):
         self.offset = arrays["offset"]
 
 
-def _spread(count):
-    """At most ROWS of so many places, evenly spread."""
-    return np.arange(count) if count <= ROWS else np.arange(ROWS) * count // ROWS
+def _spread(count, most=ROWS):
+    """At most `most` of so many places, evenly spread."""
+    return np.arange(count) if count <= most else np.arange(most) * count // most

@@ -178,3 +178,17 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):
         in run(position, path.read_bytes().replace(b"1:", b"2:", 1).replace(b"2:2", b"2:3")).stderr
     )
     assert b"standard input can be read once" in run(None, path.read_bytes(), 2).stderr
+
+
+def test_rows_drawn_with_replacement_are_uniform_and_seekable():
+    source = ArraySource(X, Y, seed=3, replace=True)
+    counts = np.zeros(97)
+    for _, _, index in Stream(source, 10, epochs=100):
+        np.add.at(counts, index, 1)
+    assert counts.sum() == 9700 and counts.min() > 50 and counts.max() < 160
+    stream = Stream(ArraySource(X, Y, seed=3, replace=True), 10, epochs=None)
+    for _ in range(25):
+        next(stream)
+    again = Stream(ArraySource(X, Y, seed=3, replace=True), 10, epochs=None)
+    again.seek(stream.position())
+    np.testing.assert_array_equal(next(again)[2], next(stream)[2])

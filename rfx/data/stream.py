@@ -14,11 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import files
+from rfx.counters import uniforms
 from rfx.data import archives, splits, svmtext
 from rfx.errors import DataError
 
 # Bytes of text that are parsed together, and that are compared at each of so many places of a file.
 CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
+_REPLACE = 92
 
 
 class Source:
@@ -272,14 +274,15 @@ class CsvSource(TextSource):
 
 
 class ArraySource(Source):
-    """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its own where there is a seed."""
+    """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its own where there is a seed, or as
+    many rows drawn with replacement."""
 
     name = "the rows"
 
-    def __init__(self, X, y, seed=None, rows=4096):
+    def __init__(self, X, y, seed=None, replace=False):
         super().__init__()
-        self.X, self.y, self.seed, self.rows = X, np.asarray(y, np.float64), seed, rows
-        self.n_inputs, self._at = X.shape[1], 0
+        self.X, self.y, self.seed, self.replace = X, np.asarray(y, np.float64), seed, replace
+        self.n_inputs = X.shape[1]
         self.rewind()
 
     def read(self, count):
@@ -311,7 +314,10 @@ class ArraySource(Source):
     def rewind(self, epoch=0):
         n = len(self.y)
         self._epoch, self.row = epoch, 0
-        self._order = np.arange(n) if self.seed is None else shuffled(n, self.seed, epoch)
+        if self.replace:
+            self._order = (uniforms(self.seed or 0, _REPLACE, epoch * n, (epoch + 1) * n, 1)[:, 0] * n).astype(np.int64)
+        else:
+            self._order = np.arange(n) if self.seed is None else shuffled(n, self.seed, epoch)
 
 
 class GeneratedSource(Source):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rfx import data
+from rfx import data, methods
 from rfx.data import archives, svmlight
 from rfx.data.loading import Split
 from rfx.data.stream import CsvSource, LibsvmSource
@@ -24,8 +24,19 @@ def prepare(method, spec: dict, split=None) -> None:
     if spec.get("checkpoint"):
         method.keep(spec["checkpoint"], spec.get("every"), bool(spec.get("resume")))
     if (spec.get("curve") or spec.get("trace")) and split is not None and split.X_test is not None:
-        method.watch(split.X_test, split.y_test)
+        if spec.get("curve") == "exact":
+            method.watch(split.X_test, _exact(method, split), squared=True)
+        else:
+            method.watch(split.X_test, split.y_test)
     method.progress = spec.get("progress")
+
+
+def _exact(method, split):
+    """The test rows' values of the exact kernel ridge solution of the training rows, nu being the method's."""
+    p = method.params
+    same = {name: p[name] for name in ("kernel", "gamma", "scaling", "target_scaling", "seed")}
+    exact = methods.create("kernel", task="regression", loss="squared", lam=p["nu"] * split.X_train.shape[0], tol=1e-8, **same)
+    return exact.fit(split.X_train, split.y_train).predict(split.X_test)
 
 
 def train(method, spec: dict) -> Split:

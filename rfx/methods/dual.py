@@ -18,6 +18,9 @@ class DualMethod(StreamMethod):
         if self.params["virtual"] != "none":
             raise UsageError(f"--virtual has no end, but method {self.name} keeps a number for every row")
 
+        if self.params["replace"]:
+            raise UsageError(f"--replace may give a step the same row twice, which method {self.name} does not take; leave it out")
+
     def fit_stream(self, source):
         if not source.rewindable:
             raise UsageError(f"method {self.name} has to know the number of rows beforehand, but {source.name} is read once; give a file")

@@ -38,6 +38,7 @@ BUFFER = Option(
     "buffer", int, "Rows of a file or of standard input that are shuffled with one another; 0: none.", low=0, high=MOST, default=16384
 )
 FEATURES = Option("features", str, "Fourier features: sqrt2 cos(w.x + b), or cos and sin of one w.", ("offset", "pairs"), default="offset")
+REPLACE = Option("replace", bool, "Draw the rows with replacement, as the theorems have it; else every pass has each once.", default=False)
 HEAD_ROWS = Option(
     "head",
     int,
@@ -59,7 +60,7 @@ OPTIONS = (
         help="The loss; by default squared for regression, hinge for two classes, softmax for more where the method has it.",
         choices=("hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "softmax"),
     ),
-    EPSILON, NU, BATCH, EPOCHS, BUFFER, HEAD_ROWS, UNIT, PCA_TO, CENTRED, examples.VIRTUAL, SECONDS, SAMPLES, DTYPE,
+    EPSILON, NU, BATCH, EPOCHS, REPLACE, BUFFER, HEAD_ROWS, UNIT, PCA_TO, CENTRED, examples.VIRTUAL, SECONDS, SAMPLES, DTYPE,
 )  # fmt: skip
 # Options that a training that is taken up again may change.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
@@ -89,9 +90,12 @@ class StreamMethod(Method):
 
     # ------------------------------------------------------------------ training
 
-    def watch(self, X, y) -> "StreamMethod":
-        """Score on these rows as training goes on, outside of its clock: `curve` gets samples, seconds, error, loss."""
-        self._held_out = X, np.asarray(y, np.float64)
+    def watch(self, X, y, squared: bool = False) -> "StreamMethod":
+        """Score on these rows as training goes on, outside of its clock: `curve` gets samples, seconds, error, loss.
+
+        squared: the error of a regression is the mean square, not the mean absolute value.
+        """
+        self._held_out, self._squared = (X, np.asarray(y, np.float64)), squared
         return self
 
     def keep(self, path, every: int | None = None, resume: bool = False) -> "StreamMethod":
@@ -106,7 +110,7 @@ class StreamMethod(Method):
         if X.shape[0] == 0 or X.shape[0] != len(y):
             raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
         if self.params["virtual"] == "none":
-            source = ArraySource(X, y, seed=self.params["seed"])
+            source = ArraySource(X, y, self.params["seed"], self.params["replace"])
         elif self.params["budget_samples"] is None and self.params["budget_seconds"] is None:
             raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds")
         else:
@@ -118,6 +122,8 @@ class StreamMethod(Method):
         start = time.perf_counter()
         if self.params["virtual"] != "none":
             raise UsageError("--virtual needs the rows in memory; leave out --stream")
+        if self.params["replace"]:
+            raise UsageError("--replace needs the rows in memory; leave out --stream")
         head = self.params["head"] or (None if source.rewindable else HEAD)
         if head is None and not source.rewindable:
             raise DataError(f"{source.name} can be read once")
@@ -293,7 +299,9 @@ class StreamMethod(Method):
         """Share of wrong labels, or mean absolute error in the targets' own units."""
         decision = values[:, 0] if values.shape[1] == 1 else values
         found = self.labels(decision)
-        return float(np.mean(np.abs(found - y)) if self.task == "regression" else np.mean(found != y))
+        if self.task != "regression":
+            return float(np.mean(found != y))
+        return float(np.mean((found - y) ** 2 if self._squared else np.abs(found - y)))
 
     @property
     def mean_loss(self) -> float:

@@ -1,0 +1,152 @@
+"""What the tables and figures of Dai et al. 2014 share: our rows with their curves of held-out error, by method and criterion.
+
+Rows carry the figure's name and the stopping criterion as label, such as adult-sc1, so that one results file may hold the rows of
+all of them: sc1 is one pass over the rows, sc2 the same seconds of training for every method.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx.errors import DataError, UsageError
+from rfx.experiments.printed import printed
+
+METHODS = {
+    "doubly-sgd": "doubly SGD", "norma": "NORMA", "k-sdca": "k-SDCA", "r-pegasos": "r-Pegasos", "n-pegasos": "n-Pegasos",
+    "r-sdca": "r-SDCA", "n-sdca": "n-SDCA", "kernel": "exact kernel ridge",
+}  # fmt: skip
+DATA = {"adult": "a9a", "mnist8v6": "mnist-8vs6", "forest": "covtype", "mnist": "mnist", "qm7": "qm7"}
+CRITERIA = {"sc1": "one pass (SC1)", "sc2": "equal time (SC2)"}
+# the axes that the paper prints: x and y limits, x in seconds or rows
+AXES = {
+    "adult": ((1e-2, 1e0), (15, 40)), "mnist8v6": ((1e0, 1e4), (0, 3)), "forest": ((1e0, 1e4), (5, 35)),
+    "mnist": ((1e5, 1e7), (0.4, 2)), "qm7": ((1e5, 1e6), (0, 20)),
+}  # fmt: skip
+
+
+@dataclass
+class Run:
+    """One row: error in percent, or in the target's units, and its curve."""
+
+    row: dict
+
+    @property
+    def method(self) -> str:
+        return self.row["method"]
+
+    @property
+    def regression(self) -> bool:
+        return self.row["task"] == "regression"
+
+    @property
+    def error(self) -> float:
+        """Test error in percent, or mean absolute error."""
+        if self.regression:
+            return self.row["params"].get("mae", self.row["score"])
+        return 100 * (1 - self.row["score"])
+
+    @property
+    def seconds(self) -> float:
+        """Of the steps alone, without what is learnt beforehand; of training where the method has no steps."""
+        found = self.row["params"].get("seconds_steps")
+        return self.row["seconds_fit"] + (self.row["seconds_features"] or 0.0) if found is None else found
+
+    @property
+    def before(self) -> float | None:
+        """Seconds of making the Nystrom features, which the paper does not count."""
+        return self.row["params"].get("seconds_nystrom")
+
+    def curve(self, axis: str) -> tuple[list, list]:
+        """Seconds or samples, and the error there in the units of `error`."""
+        points = [point for point in self.row["params"].get("curve") or [] if "error" in point and point[axis] > 0]
+        scale = 1 if self.regression else 100
+        return [point[axis] for point in points], [scale * point["error"] for point in points]
+
+
+def runs(rows, name: str) -> list[Run]:
+    """The good rows of a figure, in the order of METHODS."""
+    order = list(METHODS)
+    found = [Run(row) for row in rows if row["status"] == "ok" and str(row["params"].get("label") or "").partition("-")[0] == name]
+    return sorted(found, key=lambda run: order.index(run.method) if run.method in order else len(order))
+
+
+def of(rows, name: str, criterion: str | None = None) -> list[Run]:
+    """The runs of a figure by one criterion, or all; DataError where there are none."""
+    found = [run for run in runs(rows, name) if criterion in (None, label(run).partition("-")[2])]
+    if not found:
+        raise DataError(f"there are no rows of dai2014-{name} to show; make them with: rfx run dai2014-fig1-{name} --results FILE")
+    return found
+
+
+def label(run) -> str:
+    return str(run.row["params"].get("label") or "")
+
+
+def refuse_setting(name, setting) -> None:
+    """UsageError for a setting of a table or figure that has none."""
+    if setting:
+        raise UsageError(f"--setting {setting}: dai2014-{name} has no settings")
+
+
+def quoted(name: str, method: str) -> float | None:
+    """The error that the paper quotes."""
+    return printed(__package__, "fig1").get((DATA[name], "", method, "error"))
+
+
+def slope(places, values) -> float | None:
+    """The exponent p of the best fit values ~ places^p; None for fewer than two points."""
+    pairs = [(math.log(x), math.log(y)) for x, y in zip(places, values) if x > 0 and y > 0]
+    if len({x for x, _ in pairs}) < 2:
+        return None
+    return float(np.polyfit(*zip(*pairs), 1)[0])
+
+
+def ripple(rows) -> dict[float, dict[int, list[tuple[int, float]]]]:
+    """nu -> seed -> (step, mean squared distance to the exact solution) of the synthetic runs of doubly-sgd."""
+    found: dict = {}
+    for run in runs(rows, "synthetic"):
+        if run.method == "doubly-sgd" and label(run) == "synthetic-theorem":
+            points = [(point["steps"], point["error"]) for point in run.row["params"].get("curve") or [] if "error" in point]
+            found.setdefault(run.row["params"]["nu"], {})[run.row["seed"]] = points
+    return found
+
+
+def mean_curve(seeds: dict) -> tuple[list[int], list[float]]:
+    """Steps, and the mean over the seeds of what they have there."""
+    steps = sorted(set.intersection(*({step for step, _ in points} for points in seeds.values())))
+    tables = [dict(points) for points in seeds.values()]
+    return steps, [float(np.mean([table[step] for table in tables])) for step in steps]
+
+
+def rate(seeds: dict) -> float | None:
+    """The slope on log-log axes over the last three quarters of the decades (from a 16th of the steps on)."""
+    steps, values = mean_curve(seeds)
+    late = [(step, value) for step, value in zip(steps, values) if step >= steps[-1] / 16]
+    return slope(*zip(*late)) if late else None
+
+
+def costs(rows) -> dict[str, list[dict]]:
+    """Method -> measured costs by number of rows, of the complexity plan."""
+    found: dict = {}
+    for run in runs(rows, "complexity"):
+        row = run.row
+        found.setdefault(run.method, []).append(
+            {
+                "n": row["n_train"],
+                "preprocessing": run.before,
+                "training": run.seconds,
+                "prediction": row["seconds_predict"] / row["n_test"],
+                "storage": row["model_bytes"],
+            }  # fmt: skip
+        )
+    return {method: sorted(entries, key=lambda entry: entry["n"]) for method, entries in found.items()}
+
+
+COSTS = {"preprocessing": "preprocessing, s", "training": "training, s", "prediction": "prediction, s a row", "storage": "model, bytes"}
+
+
+def exponent(entries, quantity) -> float | None:
+    """The measured power of n of a cost, over the upper half of the sizes where constants count least."""
+    known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
+    return slope(*zip(*known[len(known) // 3 :])) if len(known) >= 2 else None

@@ -1,0 +1,94 @@
+"""Figure 1 of Dai et al. 2014, the ripple and the costs as figures, on the paper's axes with its quoted numbers as lines."""
+
+from functools import partial
+
+from rfx.experiments import style
+from rfx.papers.dai2014 import curves as dai
+
+_SAMPLES = ("mnist", "qm7")
+
+
+def figure1(name, rows, setting=None):
+    """Error against seconds of training, a panel for each criterion; against rows for mnist and qm7."""
+    dai.refuse_setting(f"fig1-{name}", setting)
+    found = dai.of(rows, name)
+    criteria = [key for key in dai.CRITERIA if any(dai.label(run).endswith(key) for run in found)] or [None]
+    axis = "samples" if name in _SAMPLES else "seconds"
+    figure, grid = style.grid(1, len(criteria), height=3.2)
+    for axes, key in zip(grid[0], criteria):
+        chosen = [run for run in found if key is None or dai.label(run).endswith(key)]
+        for run in chosen:
+            places, errors = run.curve(axis)
+            look = style.look(run.method)
+            words = dai.METHODS[run.method]
+            if places:
+                axes.plot(places, errors, label=words, markersize=3, gid=style.identifier("fig1", name, run.method), **look)
+            else:
+                axes.axhline(run.error, label=words, color=look["color"], gid=style.identifier("fig1", name, run.method))
+            paper = dai.quoted(name, run.method)
+            if paper is not None:
+                line = {"color": look["color"], "linestyle": ":", "linewidth": 1}
+                axes.axhline(paper, label=f"{words}, paper", gid=style.identifier("fig1", name, run.method, "paper"), **line)
+        _limits(axes, name, chosen, axis)
+        axes.set_xlabel("training rows" if axis == "samples" else "training, seconds")
+        axes.set_ylabel("MAE, kcal/mol" if found[0].regression else "test error, %")
+        if key:
+            style.head(axes, dai.CRITERIA[key])
+    notes = ["Seconds are of the steps, without Nystrom's preprocessing.", style.machines([run.row for run in found])]
+    style.finish(figure, f"Dai et al. 2014, Figure 1: {name}", notes)
+    return figure
+
+
+def _limits(axes, name, chosen, axis):
+    """The paper's axes, wider where ours need it."""
+    (left, right), (low, high) = dai.AXES[name]
+    places = [place for run in chosen for place in run.curve(axis)[0]] or [left]
+    errors = [run.error for run in chosen]
+    axes.set_xscale("log")
+    axes.set_xlim(min(left, *places), max(right, *places) * 1.1)
+    axes.set_ylim(min(low, *errors) * 0.95, max(high, *(error * 1.05 for error in errors)))
+
+
+def synthetic(rows, setting=None):
+    """E|f_t - f*|^2 against steps for every nu, with the slope -1 of theorem 4."""
+    dai.refuse_setting("synthetic", setting)
+    dai.of(rows, "synthetic")
+    figure, grid = style.grid(1, 1, height=3.4)
+    axes = grid[0][0]
+    for number, (nu, seeds) in enumerate(sorted(dai.ripple(rows).items(), reverse=True)):
+        steps, values = dai.mean_curve(seeds)
+        colour = ("#332288", "#D55E00", "#009E73", "#56B4E9")[number % 4]
+        rate = dai.rate(seeds)
+        words = f"nu = {nu:g}" + ("" if rate is None else f", slope {rate:.2f}")
+        axes.plot(steps, values, color=colour, marker="oshv"[number % 4], markersize=3, label=words, gid=f"synthetic-nu-{nu:g}")
+        if len(steps) > 1:
+            low = steps[-1] / 16
+            line = [values[-1] * steps[-1] / step for step in (low, steps[-1])]
+            axes.plot((low, steps[-1]), line, color=colour, linestyle=":", label="slope -1" if number == 0 else None)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("steps t")
+    axes.set_ylabel("E|f$_t$(x) - f*(x)|$^2$")
+    style.finish(figure, "Dai et al. 2014: the ripple, distance to the exact solution of the same nu", [])
+    return figure
+
+
+def complexity(rows, setting=None):
+    """Preprocessing, training, prediction and storage against the number of rows."""
+    dai.refuse_setting("complexity", setting)
+    found = dai.of(rows, "complexity")
+    figure, grid = style.grid(1, len(dai.COSTS), height=2.8)
+    for axes, (quantity, words) in zip(grid[0], dai.COSTS.items()):
+        for method, entries in dai.costs(rows).items():
+            known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
+            if known:
+                axes.plot(*zip(*known), label=dai.METHODS[method], gid=f"complexity-{quantity}-{method}", **style.look(method))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("rows n = features")
+        style.head(axes, words)
+    style.finish(figure, "Dai et al. 2014: computation and storage", [style.machines([run.row for run in found])])
+    return figure
+
+
+FIGURES = {f"fig1-{name}": partial(figure1, name) for name in dai.DATA} | {"synthetic": synthetic, "complexity": complexity}

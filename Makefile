@@ -14,13 +14,15 @@ MAKEFLAGS += --keep-going
 .DEFAULT_GOAL := help
 WU2016 := table1 fig3 fig4 fig5 fig6
 SINHA2016 := table1 fig1 fig2
+DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-qm7 synthetic complexity
 .PHONY: help install demo lint test test-oldest coverage benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick \
     $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick) \
-    $(SINHA2016:%=reproduce-sinha2016-%) $(SINHA2016:%=reproduce-sinha2016-%-quick)
+    $(SINHA2016:%=reproduce-sinha2016-%) $(SINHA2016:%=reproduce-sinha2016-%-quick) \
+    $(DAI2014:%=reproduce-dai2014-%) $(DAI2014:%=reproduce-dai2014-%-quick)
 
 help: ## List the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-29s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-38s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## Make the virtual environment .venv and install rfx in it
 
@@ -143,6 +145,48 @@ reproduce-sinha2016-fig2: $(STAMP) ## Sinha and Duchi 2016, feature selection: c
 
 reproduce-sinha2016-fig2-quick: $(STAMP) ## The same for two seeds
 	$(call reproduce-figure,sinha2016-fig2,-quick)
+
+reproduce-dai2014-fig1-adult: $(STAMP) ## Dai et al. 2014, Figure 1: adult, seven methods, one pass and equal time
+	$(call reproduce-figure,dai2014-fig1-adult,)
+
+reproduce-dai2014-fig1-adult-quick: $(STAMP) ## The same with fewer features and five seconds
+	$(call reproduce-figure,dai2014-fig1-adult,-quick)
+
+reproduce-dai2014-fig1-mnist8v6: $(STAMP) ## Dai et al. 2014, Figure 1: 8 against 6 with virtual examples (hours)
+	$(call reproduce-figure,dai2014-fig1-mnist8v6,)
+
+reproduce-dai2014-fig1-mnist8v6-quick: $(STAMP) ## The same with 60,000 examples and five seconds
+	$(call reproduce-figure,dai2014-fig1-mnist8v6,-quick)
+
+reproduce-dai2014-fig1-forest: $(STAMP) ## Dai et al. 2014, Figure 1: forest, covtype in full (hours)
+	$(call reproduce-figure,dai2014-fig1-forest,)
+
+reproduce-dai2014-fig1-forest-quick: $(STAMP) ## The same with 40,000 rows and eight seconds
+	$(call reproduce-figure,dai2014-fig1-forest,-quick)
+
+reproduce-dai2014-fig1-mnist: $(STAMP) ## Dai et al. 2014, Figure 1: ten digits, 8 million virtual examples (hours)
+	$(call reproduce-figure,dai2014-fig1-mnist,)
+
+reproduce-dai2014-fig1-mnist-quick: $(STAMP) ## The same with 120,000 examples
+	$(call reproduce-figure,dai2014-fig1-mnist,-quick)
+
+reproduce-dai2014-fig1-qm7: $(STAMP) ## Dai et al. 2014, Figure 1: energies of molecules (an hour)
+	$(call reproduce-figure,dai2014-fig1-qm7,)
+
+reproduce-dai2014-fig1-qm7-quick: $(STAMP) ## The same with 80,000 examples
+	$(call reproduce-figure,dai2014-fig1-qm7,-quick)
+
+reproduce-dai2014-synthetic: $(STAMP) ## Dai et al. 2014: the ripple, rates and all methods
+	$(call reproduce-figure,dai2014-synthetic,)
+
+reproduce-dai2014-synthetic-quick: $(STAMP) ## The same with a quarter of the steps
+	$(call reproduce-figure,dai2014-synthetic,-quick)
+
+reproduce-dai2014-complexity: $(STAMP) ## Dai et al. 2014: computation and storage, measured powers
+	$(call reproduce-figure,dai2014-complexity,)
+
+reproduce-dai2014-complexity-quick: $(STAMP) ## The same with up to 4,096 rows
+	$(call reproduce-figure,dai2014-complexity,-quick)
 
 clean: ## Delete the virtual environments, what was built and demo/, but not results/
 	rm -rf $(VENV) $(OLDEST) build dist *.egg-info demo .coverage .coverage.*

@@ -1,7 +1,8 @@
 """What the tables and figures of Dai et al. 2014 share: our rows with their curves of held-out error, by method and criterion.
 
 Rows carry the figure's name and the stopping criterion as label, such as adult-sc1, so that one results file may hold the rows of
-all of them: sc1 is one pass over the rows, sc2 the same seconds of training for every method.
+all of them: sc1 is one pass over the rows, sc2 the same seconds of training for every method; pcd the preconditioned steps on
+blocks that are revisited, as the authors' programs have them; gaussian and laplacian name the exact kernels beside qm7.
 """
 
 import math
@@ -17,7 +18,9 @@ METHODS = {
     "r-sdca": "r-SDCA", "n-sdca": "n-SDCA", "kernel": "exact kernel ridge",
 }  # fmt: skip
 DATA = {"adult": "a9a", "mnist8v6": "mnist-8vs6", "forest": "covtype", "mnist": "mnist", "qm7": "qm7"}
-CRITERIA = {"sc1": "one pass (SC1)", "sc2": "equal time (SC2)"}
+CRITERIA = {
+    "": "", "sc1": "one pass (SC1)", "sc2": "equal time (SC2)", "pcd": "preconditioned", "gaussian": "Gaussian", "laplacian": "Laplacian",
+}  # fmt: skip
 # the axes that the paper prints: x and y limits, x in seconds or rows
 AXES = {
     "adult": ((1e-2, 1e0), (15, 40)), "mnist8v6": ((1e0, 1e4), (0, 3)), "forest": ((1e0, 1e4), (5, 35)),
@@ -73,7 +76,7 @@ def runs(rows, name: str) -> list[Run]:
 
 def of(rows, name: str, criterion: str | None = None) -> list[Run]:
     """The runs of a figure by one criterion, or all; DataError where there are none."""
-    found = [run for run in runs(rows, name) if criterion in (None, label(run).partition("-")[2])]
+    found = [run for run in runs(rows, name) if criterion in (None, criterion_of(run))]
     if not found:
         raise DataError(f"there are no rows of dai2014-{name} to show; make them with: rfx run dai2014-fig1-{name} --results FILE")
     return found
@@ -81,6 +84,17 @@ def of(rows, name: str, criterion: str | None = None) -> list[Run]:
 
 def label(run) -> str:
     return str(run.row["params"].get("label") or "")
+
+
+def criterion_of(run) -> str:
+    """What follows the figure's name in the label."""
+    return label(run).partition("-")[2]
+
+
+def criteria(found) -> list[str]:
+    """Those that the runs have, in order."""
+    there = {criterion_of(run) for run in found}
+    return [key for key in CRITERIA if key in there]
 
 
 def refuse_setting(name, setting) -> None:

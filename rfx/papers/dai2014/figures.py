@@ -12,15 +12,16 @@ def figure1(name, rows, setting=None):
     """Error against seconds of training, a panel for each criterion; against rows for mnist and qm7."""
     dai.refuse_setting(f"fig1-{name}", setting)
     found = dai.of(rows, name)
-    criteria = [key for key in dai.CRITERIA if any(dai.label(run).endswith(key) for run in found)] or [None]
+    # exact kernels, which have no curve, are lines in the panel of the others
+    panels = [key for key in dai.criteria(found) if key not in ("gaussian", "laplacian")] or [""]
     axis = "samples" if name in _SAMPLES else "seconds"
-    figure, grid = style.grid(1, len(criteria), height=3.2)
-    for axes, key in zip(grid[0], criteria):
-        chosen = [run for run in found if key is None or dai.label(run).endswith(key)]
+    figure, grid = style.grid(1, len(panels), height=3.2)
+    for axes, key in zip(grid[0], panels):
+        chosen = [run for run in found if dai.criterion_of(run) == key or run.method == "kernel"]
         for run in chosen:
             places, errors = run.curve(axis)
             look = style.look(run.method)
-            words = dai.METHODS[run.method]
+            words = f"{dai.METHODS[run.method]} {dai.CRITERIA[dai.criterion_of(run)] if run.method == 'kernel' else ''}".strip()
             if places:
                 axes.plot(places, errors, label=words, markersize=3, gid=style.identifier("fig1", name, run.method), **look)
             else:
@@ -32,7 +33,7 @@ def figure1(name, rows, setting=None):
         _limits(axes, name, chosen, axis)
         axes.set_xlabel("training rows" if axis == "samples" else "training, seconds")
         axes.set_ylabel("MAE, kcal/mol" if found[0].regression else "test error, %")
-        if key:
+        if dai.CRITERIA[key]:
             style.head(axes, dai.CRITERIA[key])
     notes = ["Seconds are of the steps, without Nystrom's preprocessing.", style.machines([run.row for run in found])]
     style.finish(figure, f"Dai et al. 2014, Figure 1: {name}", notes)

@@ -20,17 +20,17 @@ def figure1(name, rows, setting=None) -> Table:
     dai.refuse_setting(f"fig1-{name}", setting)
     found = dai.of(rows, name)
     unit = "MAE, kcal/mol" if found[0].regression else "error, %"
-    criteria = [key for key in dai.CRITERIA if any(dai.label(run).endswith(key) for run in found)] or [""]
-    headings = [f"{words}, {dai.CRITERIA.get(key, key)}".removesuffix(", ") for key in criteria for words in (unit, "seconds", "rows")]
+    criteria = dai.criteria(found)
+    headings = [f"{words}, {dai.CRITERIA[key]}".removesuffix(", ") for key in criteria for words in (unit, "seconds", "rows")]
     lines, cells = [], []
     for method, title in dai.METHODS.items():
-        mine = {dai.label(run).partition("-")[2]: run for run in found if run.method == method}
+        mine = {dai.criterion_of(run): run for run in found if run.method == method}
         paper = dai.quoted(name, method)
         if not mine and paper is None:
             continue
         line = [title]
         for key in criteria:
-            run = mine.get(key) or (mine.get("") if key == criteria[0] else None)
+            run = mine.get(key)
             samples = run and run.row["params"].get("samples")
             line += [DASH] * 3 if run is None else [f"{run.error:.2f}", short(run.seconds), DASH if samples is None else count(samples)]
             cells.append(

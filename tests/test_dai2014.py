@@ -1,0 +1,87 @@
+"""Plans, tables and figures of Dai et al. 2014, on rows made for it."""
+
+import pytest
+
+from rfx import papers
+from rfx.errors import DataError, UsageError
+from rfx.experiments import plan, tables
+from rfx.experiments.results import COLUMNS
+from rfx.papers.dai2014 import curves as dai
+
+NAMES = ["fig1-adult", "fig1-mnist8v6", "fig1-forest", "fig1-mnist", "fig1-qm7", "synthetic", "complexity"]
+
+
+def row(label, method, **more):
+    params = {"label": label, "seconds_steps": 2.0, "samples": 1000} | more.pop("params", {})
+    base = dict.fromkeys(COLUMNS) | {"key": "k", "status": "ok", "message": "", "method": method, "params": params, "seconds_fit": 3.0}
+    return base | {"task": "binary", "score": 0.85, "dataset": "a9a", "cpu": "some", "threads": 2, "seed": 0} | more
+
+
+CURVE = [{"samples": 100 * 2**k, "seconds": 0.1 * 2**k, "steps": 2**k, "error": 0.5 / 2**k} for k in range(11)]
+
+
+def rows_of(name):
+    if name == "complexity":
+        return [
+            row("complexity", method, n_train=n, n_test=10, seconds_predict=n * 1e-3, model_bytes=8.0 * n,
+                params={"seconds_steps": 1e-6 * n**2, "seconds_nystrom": 1e-9 * n**3 if method.startswith("n-") else None})
+            for method in dai.METHODS if method != "kernel" for n in (100, 200, 400, 800)
+        ]  # fmt: skip
+    if name == "synthetic":
+        theorem = [
+            row("synthetic-theorem", "doubly-sgd", seed=seed, task="regression", params={"nu": nu, "curve": CURVE})
+            for seed in (0, 1)
+            for nu in (0.1, 0.01)
+        ]
+        return theorem + [row("synthetic-sc1", method, task="regression", score=0.2) for method in ("doubly-sgd", "norma")]
+    short = name.removeprefix("fig1-")
+    if short == "qm7":
+        more = {"task": "regression", "score": 5.0, "dataset": "qm7"}
+        return [row("qm7", "doubly-sgd", params={"curve": CURVE, "mae": 3.9}, **more), row("qm7-laplacian", "kernel", **more)]
+    labels = [f"{short}-sc1", f"{short}-sc2"] if short != "mnist" else ["mnist"]
+    return [row(label, method, params={"curve": CURVE}) for label in labels for method in ("doubly-sgd", "norma", "n-sdca")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_plans_have_a_quick_form_and_a_table_and_a_figure(name):
+    known = papers.plans()
+    whole, quick = (plan.load(f"dai2014-{name}{end}", known=known) for end in ("", "-quick"))
+    assert whole.table == f"dai2014-{name}" and 0 < len(quick.runs) <= len(whole.runs)
+    assert f"dai2014-{name}" in papers.tables() and f"dai2014-{name}" in papers.figures()
+    if name.startswith("fig1-") and name not in ("fig1-mnist", "fig1-qm7"):
+        assert {run["method"] for run in whole.runs} == set(dai.METHODS) - {"kernel"}
+        assert {"sc1", "sc2"} <= {str(run["label"]).partition("-")[2] for run in whole.runs} <= set(dai.CRITERIA)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_and_figures_of_made_rows(name, tmp_path):
+    table = tables.build(f"dai2014-{name}", rows_of(name), None, papers.tables())
+    assert table.cells and all(section.lines for section in table.sections)
+    figure = papers.figures()[f"dai2014-{name}"](rows_of(name), None)
+    figure.savefig(tmp_path / "f.svg")
+    drawn = (tmp_path / "f.svg").read_text()
+    assert "doubly" in drawn or "synthetic-nu-0.1" in drawn
+    with pytest.raises(UsageError, match="has no settings"):
+        tables.build(f"dai2014-{name}", rows_of(name), "wild", papers.tables())
+    with pytest.raises(DataError, match=f"no rows of dai2014-{name.removeprefix('fig1-')}"):
+        tables.build(f"dai2014-{name}", [], None, papers.tables())
+
+
+def test_errors_slopes_and_exponents_are_computed():
+    adult = tables.build("dai2014-fig1-adult", rows_of("fig1-adult"), None, papers.tables())
+    cells = {(cell["method"], cell["criterion"]): cell for cell in adult.cells}
+    assert cells["doubly-sgd", "sc1"]["error"] == pytest.approx(15.0) and cells["doubly-sgd", "sc1"]["paper"] == 15.3
+    assert cells["k-sdca", "sc2"]["error"] is None and cells["k-sdca", "sc1"]["paper"] == 15
+    synthetic = tables.build("dai2014-synthetic", rows_of("synthetic"), None, papers.tables())
+    assert [cell["slope"] for cell in synthetic.cells if "slope" in cell] == pytest.approx([-1.0, -1.0])
+    complexity = tables.build("dai2014-complexity", rows_of("complexity"), None, papers.tables())
+    for cell in complexity.cells:
+        assert (
+            cell["ours"] is None
+            if cell["quantity"] == "preprocessing" and cell["paper"] == 0
+            else cell["ours"] == pytest.approx(cell["paper"])
+        )
+    qm7 = tables.build("dai2014-fig1-qm7", rows_of("fig1-qm7"), None, papers.tables())
+    errors = {(cell["method"], cell["criterion"]): cell["error"] for cell in qm7.cells if cell["error"] is not None}
+    assert errors == {("doubly-sgd", None): 3.9, ("kernel", "laplacian"): 5.0}
+    assert dai.quoted("qm7", "doubly-sgd") == 2.97 and dai.quoted("forest", "norma") is None

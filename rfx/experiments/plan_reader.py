@@ -19,7 +19,7 @@ _MOST_SAID = 1000
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
 _QUICK = ("keep", "set", "skip")
 _TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool,
-          "curve": bool, "trace": bool, "repetitions": int}  # fmt: skip
+          "trace": bool, "repetitions": int}  # fmt: skip
 _LOWEST = {"seed": 0, "threads": 1, "repetitions": 1, "timeout": 1e-3}
 _HIGHEST = 2**63 - 1
 

@@ -76,3 +76,20 @@ def test_check_says_what_is_wrong(tmp_path):
     assert done.exit_code == 1 and "line 2, column 4: the sequence has 2 letters" in str(done.exception)
     path.write_text("1 ACGT\n-1 ACCC\n")
     assert "2 rows, 4 columns, labels -1 (1), 1 (1)" in CliRunner().invoke(cli, ["check", str(path)]).output
+
+
+def test_a_model_refuses_letters_that_it_never_saw(tmp_path):
+    """Trained, saved and used from the shell: the file and the line of the first unseen letter are named."""
+    rng = np.random.default_rng(0)
+    train, test, model = tmp_path / "train", tmp_path / "test", tmp_path / "m.npz"
+    rows = ["".join(rng.choice(list("ACGT"), 8)) for _ in range(60)]
+    train.write_text("".join(f"{1 if row[2] in 'AC' else -1} {row}\n" for row in rows))
+    words = ["--method", "lkrf", "--kernel", "kmers", "--scaling", "none", "--k", "2", "--rho-share", "0.1", "--model", str(model)]
+    done = CliRunner().invoke(cli, ["train", "--data", str(train), *words])
+    assert done.exit_code == 0, done.output
+    test.write_text("1 ACGTACGT\n\n1 ACGTNCGT\n")
+    done = CliRunner().invoke(cli, ["predict", str(model), str(test)])
+    assert "test, line 3, column 7: 'N' is not a letter that is known; the letters are A, C, G, T" in str(done.exception)
+    test.write_text("1 ACGTACGT\n-1 acttacgt\n")
+    done = CliRunner().invoke(cli, ["predict", str(model), str(test)])
+    assert done.exit_code == 0 and len(done.stdout.split()) == 2

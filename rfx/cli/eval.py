@@ -28,7 +28,7 @@ def command(model, dataset, split, results, zero_based, as_json):
         files.guard(("--results", results), [("the model", model), *named("--data", dataset)])
         results_file.check(results)
     method = methods.load(model)
-    X, y = labelled_rows(dataset, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0))
+    X, y = labelled_rows(dataset, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0), method.letters)
     evaluation = single.evaluate(method, X, y)
     row = single.row(method, os.path.getsize(model), evaluation)
     if results is not None:

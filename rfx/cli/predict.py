@@ -19,7 +19,7 @@ def command(model, source, decision, split, zero_based):
     from rfx.data import svmlight
 
     method = methods.load(model)
-    X, _ = labelled_rows(source, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0))
+    X, _ = labelled_rows(source, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0), method.letters)
     values = method.decision_function(X)
     if not decision:
         values = method.labels(values)

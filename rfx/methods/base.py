@@ -243,6 +243,11 @@ class Method:
             raise DataError(f"none of the labels ({_listed(np.unique(y))}) is among the model's classes ({_listed(self.classes)})")
         return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
 
+    @property
+    def letters(self) -> bytes | None:
+        """The letters that the model knows, where its rows are sequences."""
+        return None
+
     # ------------------------------------------------------------------ model file
 
     def save(self, path) -> int:

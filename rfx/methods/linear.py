@@ -99,6 +99,11 @@ class LinearMethod(Method):
         p = self.params
         return (p["pool"] or POOL_SHARE * p["n_features"]) if p.get("choose") else p["n_features"]
 
+    @property
+    def letters(self):
+        found = self.map.params.get("alphabet")
+        return None if found is None else bytes(found)
+
     def _decide(self, X):
         return linear_decision(self.map, self.coef, X)
 

@@ -147,6 +147,18 @@ def test_table_formats(folder, stub):
     assert json.loads(call("table", "yen2014-table2", "--format", "json").stdout)["table"] == "yen2014-table2"
 
 
+def test_compare_and_groups(folder, stub):
+    call("run", "p.toml", "--results", "a.csv")
+    call("run", "p.toml", "--results", "b.csv", "--only", "method=rf")
+    done = call("compare", "a.csv", "b.csv", "--format", "json")
+    content = json.loads(done.stdout)
+    assert content["title"] == "1 runs in both, 1 in A only, 0 in B only" and content["cells"][0]["change"] == 0
+    assert "--width" in call("compare", "--help").stdout
+    assert isinstance(call("compare", "a.csv", "none.csv").exception, DataError)
+    assert "means over seed" in call("table", "summary", "--results", "a.csv", "--mean-over", "seed").stdout
+    assert "2 groups, by method" in call("table", "summary", "--results", "a.csv", "--group-by", "method").stdout
+
+
 def test_exit_codes_of_the_program(folder):
     held = "import fcntl, time; f = open('results.csv.lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", held], stdout=subprocess.PIPE)

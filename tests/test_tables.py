@@ -10,6 +10,7 @@ import pytest
 from rfx import papers
 from rfx.errors import UsageError
 from rfx.experiments import results, seeds, tables
+from rfx.experiments.compare import compare
 from rfx.experiments.printed import printed
 from rfx.experiments.tables_render import FORMATS, render
 
@@ -239,12 +240,13 @@ def test_markdown_and_latex_escape():
     failed = row(status="failed", message="50% of a_b | c", score=None)
     assert r"50% of a_b \| c" in render(build(failed), "markdown")
     latex = render(build(failed), "latex")
-    assert r"50\% of a\_b | c" in latex and latex.count("{tabular}") == 2
+    assert r"50\% of a\_b \textbar{} c" in latex and latex.count("{tabular}") == 2
+    assert [latex.count(rule) for rule in (r"\toprule", r"\bottomrule", "booktabs")] == [1, 1, 1] and r"\hline" not in latex
     assert r"gaussian & model size & - / 6,554 & - / 10,000 & - / 57 \\" in render(build(), "latex")
     assert r"& lambda & -- & -- & -- \\" in render(build(), "latex")
 
 
-def test_summary_lists_every_row():
+def test_summary_lists_every_row_with_what_varies():
     rows = [
         row(),
         row(method="sparse-rf", converged=False, score=0.0321, lam=10.0),
@@ -252,14 +254,87 @@ def test_summary_lists_every_row():
     ]
     table = build(*rows, name="summary")
     (section,) = table.sections
-    assert len(section.lines) == 3 and section.columns[:5] == ["data set", "method", "kernel", "setting", "D"]
-    assert section.lines[1][:8] == ["cpu", "sparse-rf", "gaussian", "paper", "10,000", "10", "0.0321*", "rmse"]
-    assert table.notes == ["census rf (failed): no data", "*: the solver did not converge"]
-    plain = build(row(params={}), name="summary").sections[0]
-    assert "setting" not in plain.columns and len(plain.lines[0]) == len(plain.columns)
+    assert len(section.lines) == 3 and section.columns[:5] == ["data set", "method", "lambda", "rmse", "model size"]
+    assert section.lines[1][:4] == ["cpu", "sparse-rf", "10", "0.0321*"]
+    assert table.notes[:2] == ["census rf (failed): no data", "*: the solver did not converge"]
+    assert table.notes[2].startswith("All rows: setting paper, kernel gaussian, D 10,000, gamma paper")
     assert len(build(*rows, row(params={"label": "tuned"}), name="summary", setting="tuned").cells) == 1
     with pytest.raises(UsageError, match=r"no row has it \(there are: paper\)"):
         build(*rows, name="summary", setting="tuned")
+
+
+def test_summary_shows_every_column_that_tells_rows_apart():
+    rows = [row(seed=seed, params={"gamma": gamma, "n_grids": grids, "tol": tol})
+            for seed, gamma, grids, tol in ((0, 0.5, 8, 1e-3), (1, 0.5, 8, 1e-3), (0, 2.0, 16, 1e-4))]  # fmt: skip
+    rows = [one | {"method": "sparse-rb", "n_features": 100 + number} for number, one in enumerate(rows)]
+    (section,) = build(*rows, name="summary").sections
+    assert section.columns[:8] == ["data set", "method", "D", "R", "gamma", "seed", "tol", "rmse"]
+    assert section.lines[2][:7] == ["cpu", "sparse-rb", "102", "16", "2", "0", "0.0001"]
+    both = build(*rows, row("ijcnn1", metric="accuracy"), name="summary").sections[0]
+    assert both.columns[both.columns.index("score") + 1] == "metric" and len({len(line) for line in both.lines}) == 1
+
+
+def summary(*rows, **more):
+    return tables.build("summary", list(rows), None, papers.tables(), **more)
+
+
+def test_summary_by_groups_has_means_their_noise_and_how_many():
+    rows = [row(seed=seed, score=score) for seed, score in enumerate(SCORES)]
+    rows += [row(seed=seed, method="sparse-rf", score=score + 0.01, lam=lam, params={"lam": "validation"})
+             for (seed, score), lam in zip(enumerate(SCORES), (1.0, 10.0, 10.0, 10.0, 10.0))]  # fmt: skip
+    table = summary(*rows, row(status="failed", message="x", score=None), mean_over="seed")
+    (section,) = table.sections
+    place = section.columns.index("n")
+    assert [line[place : place + 2] for line in section.lines] == [["5", "0.0370 ± 0.0002"], ["5", "0.0470 ± 0.0002"]], (
+        "not by a lambda of validation"
+    )
+    assert table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1)) and "10 rows in 2 groups, means over seed" in table.title
+    by = summary(*rows, group_by="method").sections[0]
+    assert by.columns[:3] == ["method", "n", "rmse"] and [line[:2] for line in by.lines] == [["rf", "5"], ["sparse-rf", "5"]]
+    mixed = summary(row(), row("ijcnn1", metric="accuracy"), group_by="method")
+    assert len(mixed.cells) == 2, "an RMSE and an accuracy have no mean"
+    assert summary(*rows, group_by="D,lambda").sections[0].columns[:3] == ["D", "lambda", "n"]
+    for more, message in [
+        ({"group_by": "sed"}, "no row has a column sed; did you mean seed"),
+        ({"group_by": "seed", "mean_over": "D"}, "one of the two"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            summary(*rows, **more)
+    with pytest.raises(UsageError, match="--group-by seed is for the table summary, not for yen2014-table1"):
+        tables.build("yen2014-table1", rows, None, papers.tables(), group_by="seed")
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_text_fits_the_width_and_loses_nothing(width):
+    rows = [row(seed=seed, score=score, message="long " * 40, lam=10.0**seed) for seed, score in enumerate(SCORES)]
+    for table in (build(*rows, name="summary"), build(*rows), summary(*rows, mean_over="seed,lambda")):
+        text = render(table, "text", width)
+        assert max(map(len, text.splitlines())) <= width
+        flat = " ".join(text.split())
+        for section in table.sections:
+            for line in (section.columns, *section.lines):
+                assert all(" ".join(part.split()) in flat for part in line)
+
+
+def test_csv_of_a_table_is_not_run_by_a_spreadsheet():
+    (record,) = csv.DictReader(io.StringIO(render(build(row("=cmd|' /C calc'!A0"), name="summary"), "csv")))
+    assert record["dataset"] == "'=cmd|' /C calc'!A0"
+
+
+def test_two_files_side_by_side():
+    a = [row(seed=0, score=0.5), row(seed=1, score=0.4), row(method="kernel")]
+    b = [one | {"key": "v1-other", "score": one["score"] - 0.01, "seconds_fit": 24.34 - 0.34} for one in a[:2]]
+    b += [row("census"), a[2] | {"status": "failed", "score": None, "seconds_fit": None}]
+    table = compare(a, b)
+    assert table.title == "3 runs in both, 0 in A only, 1 in B only"
+    first = dict(zip(table.sections[0].columns, table.sections[0].lines[0]))
+    assert (first["score A"], first["score B"], first["change"], first["B / A"]) == ("0.5000", "0.4900", "-0.01", "1.97")
+    last = dict(zip(table.sections[0].columns, table.sections[0].lines[-1]))
+    assert (last["method"], last["score B"], last["change"]) == ("kernel", "failed", "-")
+    assert "Scores: 0 of 2 the same to the last digit, the largest change 0.01." in table.notes
+    assert compare(a, a).notes[0] == "Scores: 3 of 3 the same to the last digit, the largest change 0."
+    for form in FORMATS:
+        assert render(table, form).endswith("\n") and render(compare([], []), form)
 
 
 def test_unknown_table_names_those_there_are():

@@ -23,6 +23,7 @@ COMMANDS = {
     "run": "Run the missing rows of a plan; resumes, one process per row.",
     "table": "Print a paper's table, ours beside theirs, from a results file.",
     "figure": "Draw a paper's figure, ours beside theirs, from a results file.",
+    "compare": "Compare two results files: scores and seconds of the runs in both.",
 }
 
 

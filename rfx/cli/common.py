@@ -114,6 +114,27 @@ def named(option: str, source: str | None) -> list[tuple[str, object]]:
     return [] if source is None else [(option, path) for path in fetch.paths(source)]
 
 
+def format_option(command):
+    """The options of a command that prints a table: its form, and of text the width; by default the terminal's, else 80."""
+    command = click.option(
+        "--width", type=Count(), metavar="COLUMNS", callback=_width, help="Of text.  [default: the terminal's, else 80]"
+    )(command)
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "markdown", "latex", "csv", "json"]),
+        default="text",
+        show_default=True,
+        help="csv and json hold one number a line, for programs; latex wants the package booktabs.",
+    )(command)
+
+
+def _width(ctx, param, value):
+    import shutil
+
+    return value or shutil.get_terminal_size((80, 24)).columns
+
+
 def json_option(command):
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, with the names of the results columns.")(command)
 

@@ -281,12 +281,17 @@ def memory_gb(row: dict) -> float | None:
     return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 
 
-def build(name: str, rows: list[dict], setting: str | None = None, known: dict[str, Callable] | None = None) -> Table:
+def build(name: str, rows: list[dict], setting: str | None = None, known: dict[str, Callable] | None = None, **more) -> Table:
     """The table `name` from result rows; UsageError when there is none of that name.
 
-    known: the tables there are, name to builder; default: the general ones.
+    known: the tables there are, name to builder; default: the general ones. more: what `summary` takes besides; UsageError where
+    another table is given any of it.
     """
     known = catalogue.tables() if known is None else known
     if name not in known:
         raise UsageError(f"there is no table {name}{or_near(name, known)}")
-    return known[name](rows, setting)
+    more = {option: value for option, value in more.items() if value is not None}
+    if more and name != "summary":
+        option, value = next(iter(more.items()))
+        raise UsageError(f"--{option.replace('_', '-')} {value} is for the table summary, not for {name}")
+    return known[name](rows, setting, **more)

@@ -3,31 +3,50 @@
 import csv
 import io
 import json
+import textwrap
 
+from rfx.experiments.sheet import safe
 from rfx.experiments.tables import DASH, Table
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 
-def render(table: Table, form: str) -> str:
-    """`table` in one of FORMATS, ending with a line end."""
-    return {"text": _text, "markdown": _markdown, "latex": _latex, "csv": _csv, "json": _json}[form](table)
+def render(table: Table, form: str, width: int | None = None) -> str:
+    """`table` in one of FORMATS, ending with a line end; width: the most columns of text, as far as cells allow."""
+    if form == "text":
+        return _text(table, width or 10**6)
+    return {"markdown": _markdown, "latex": _latex, "csv": _csv, "json": _json}[form](table)
 
 
-def _text(table) -> str:
-    grids = [[section.columns, *section.lines] for section in table.sections]
+def _text(table, width) -> str:
+    out = textwrap.wrap(table.title, width)
     widths = {}
-    for grid in grids:
-        for line in grid:
+    for section in table.sections:
+        for line in (section.columns, *section.lines):
             for column, text in enumerate(line):
                 widths[len(line), column] = max(widths.get((len(line), column), 0), len(text))
-    out = [table.title]
-    for section, grid in zip(table.sections, grids):
-        out += ["", section.title] if section.title else [""]
-        for line in grid:
-            cells = [text.ljust(widths[len(line), column]) for column, text in enumerate(line)]
-            out.append("  ".join(cells).rstrip())
-    return "\n".join(out + ([""] + table.notes if table.notes else [])) + "\n"
+    for section in table.sections:
+        own = [widths.get((len(section.columns), column), 0) for column in range(len(section.columns))]
+        for number, chosen in enumerate(_parts(own, section.n_labels, width)):
+            out += ["", *textwrap.wrap(section.title, width)] if section.title and number == 0 else [""]
+            for line in (section.columns, *section.lines):
+                out.append("  ".join(line[column].ljust(own[column]) for column in chosen).rstrip())
+    notes = [line for note in table.notes for line in textwrap.wrap(note, width, subsequent_indent="  ")]
+    return "\n".join(out + ([""] + notes if notes else [])) + "\n"
+
+
+def _parts(widths, n_labels, width) -> list[list[int]]:
+    """The columns of each part of a grid that is too wide: the labels in each, and as many of the others as fit."""
+    labels = list(range(n_labels))
+    start = sum(widths[:n_labels]) + 2 * n_labels
+    parts, used = [[]], start
+    for column in range(n_labels, len(widths)):
+        if parts[-1] and used + widths[column] > width:
+            parts.append([])
+            used = start
+        parts[-1].append(column)
+        used += widths[column] + 2
+    return [labels + part for part in parts]
 
 
 def _markdown(table) -> str:
@@ -53,14 +72,14 @@ def _bars(text) -> str:
 def _latex(table) -> str:
     columns = max((len(section.columns) for section in table.sections), default=1)
     labels = max((section.n_labels for section in table.sections), default=1)
-    out = [r"\begin{table}", rf"\caption{{{_escape(table.title)}}}"]
+    out = ["% \\usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_escape(table.title)}}}"]
     out.append(rf"\begin{{tabular}}{{{'l' * labels}{'r' * (columns - labels)}}}")
-    for section in table.sections:
-        out.append(r"\hline")
+    for number, section in enumerate(table.sections):
+        out.append(r"\midrule" if number else r"\toprule")
         if section.title:
-            out.append(rf"\multicolumn{{{columns}}}{{l}}{{{_escape(section.title)}}} \\")
-        out += [_latex_line(line) for line in (section.columns, *section.lines)]
-    out += [r"\hline", r"\end{tabular}"]
+            out += [rf"\multicolumn{{{columns}}}{{l}}{{{_escape(section.title)}}} \\", r"\midrule"]
+        out += [_latex_line(section.columns), r"\midrule", *(_latex_line(line) for line in section.lines)]
+    out += [r"\bottomrule", r"\end{tabular}"]
     out += [rf"\par {_escape(note)}" for note in table.notes]
     return "\n".join([*out, r"\end{table}"]) + "\n"
 
@@ -70,6 +89,7 @@ def _latex_line(line) -> str:
 
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_LATEX |= {"±": r"$\pm$", "…": r"\dots{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
 _LATEX |= {character: "\\" + character for character in "&%$#_{}"}
 
 
@@ -82,7 +102,7 @@ def _csv(table) -> str:
     names = list(dict.fromkeys(name for cell in table.cells for name in cell))
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(table.cells)
+    writer.writerows({name: safe(value) if isinstance(value, str) else value for name, value in cell.items()} for cell in table.cells)
     return out.getvalue()
 
 

@@ -1,47 +1,120 @@
-"""The table `summary`: every row of a results file, one line each."""
+"""The table `summary`: every row of a results file in one line, or the mean of each group of rows."""
+
+import json
 
 from rfx.errors import UsageError
-from rfx.experiments.results import seconds_train
-from rfx.experiments.tables import DASH, Section, Table, count, short
+from rfx.experiments import columns, seeds
+from rfx.experiments.keys import canonical
+from rfx.experiments.tables import DASH, Section, Table
 
-_COLUMNS = {
-    "data set": ("dataset", str), "method": ("method", str), "kernel": ("kernel", str), "D": ("n_features", count),
-    "lambda": ("lam", lambda value: f"{value:g}"), "score": ("score", lambda value: f"{value:.4f}"),
-    "metric": ("metric", str), "model size": ("model_size", count), "train, s": ("seconds_train", short),
-    "predict, s": ("seconds_predict", short), "memory, MB": ("peak_rss_mb", count),
-}  # fmt: skip
+# what CSV and JSON hold of every row
+_CELLS = (
+    "dataset",
+    "method",
+    "kernel",
+    "n_features",
+    "lam",
+    "score",
+    "metric",
+    "model_size",
+    "seconds_train",
+    "seconds_predict",
+    "peak_rss_mb",
+)
 
 
-def summary(rows, setting=None) -> Table:
-    """Data set, method, kernel, D, lambda, score, size, seconds and memory of every row, or of one setting's."""
+def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
+    """Data set, method, what varies among the runs, score, size, seconds and memory of every row, or of one setting's.
+
+    group_by: names of columns, with commas: a line for each combination of their values, with mean, standard deviation and
+    number of its rows. mean_over: the same, by everything that varies but the columns named, such as seed.
+    """
     if setting is not None:
         labels = sorted({row["params"]["label"] for row in rows if row["params"].get("label")})
         if setting not in labels:
             raise UsageError(f"--setting {setting}: no row has it (there are: {', '.join(labels) or 'none'})")
         rows = [row for row in rows if row["params"].get("label") == setting]
-    labelled = any(row["params"].get("label") for row in rows)
-    rows = [row | {"seconds_train": seconds_train(row)} for row in rows]
-    lines, cells, notes = [], [], []
-    for row in rows:
-        line = [DASH if row[name] is None else write(row[name]) for name, write in _COLUMNS.values()]
-        if row["converged"] is False:
-            line[list(_COLUMNS).index("score")] += "*"
-        if labelled:
-            line.insert(3, row["params"].get("label") or DASH)
+    given = columns.of(rows)
+    if group_by and mean_over:
+        raise UsageError(f"--group-by {group_by} and --mean-over {mean_over}: give one of the two")
+    if group_by or mean_over:
+        return _grouped(rows, given, *_by(given, group_by, mean_over))
+    return _listed(rows, given)
+
+
+def _listed(rows, given) -> Table:
+    shown = [*columns.ALWAYS, *given.varying]
+    metric, outcomes = _metric(rows)
+    lines, cells = [], []
+    for row, values in zip(rows, given.values):
+        line = [columns.written(name, values.get(name)) for name in shown]
+        for name, (_, write) in columns.OUTCOMES.items():
+            value = columns.outcome(row, name)
+            line.append(DASH if value is None else write(value) + ("*" if name == "score" and row["converged"] is False else ""))
+        if metric is None:
+            line.insert(len(shown) + 1, row["metric"] or DASH)
         lines.append(line)
         cells.append(
             {"status": row["status"]}
-            | {name: row[name] for name, _ in _COLUMNS.values()}
-            | {"converged": row["converged"], "label": row["params"].get("label")}
+            | {name: columns.outcome(row, name) for name in _CELLS}
+            | {"converged": row["converged"], "label": row["params"].get("label"), "seed": row["seed"]}
+            | {name: values.get(name) for name in given.varying if name not in _CELLS}
         )
-        if row["status"] != "ok":
-            notes.append(f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}")
+    headings = [given.heading(name) for name in shown] + outcomes
+    return Table("summary", f"{len(rows)} rows", [Section("", headings, lines, len(columns.ALWAYS))], _notes(rows, given, shown), cells)
+
+
+def _by(given, group_by, mean_over) -> tuple[list[str], str]:
+    """The columns to group by, and what the title says of it."""
+    names = [given.resolve(name) for name in (group_by or mean_over).split(",")]
+    if group_by:
+        return names, f"by {', '.join(given.heading(name) for name in names)}"
+    return [name for name in (*columns.ALWAYS, *given.varying) if name not in names], f"means over {', '.join(names)}"
+
+
+def _grouped(rows, given, by, words) -> Table:
+    metric, outcomes = _metric(rows)
+    groups: dict[str, list] = {}
+    for row, asked in zip(rows, given.asked):
+        if row["status"] == "ok":
+            own = {name: asked.get(name) for name in by} | {"metric": row["metric"]}
+            groups.setdefault(json.dumps(canonical(own | {"none": 0}), sort_keys=True), []).append((own, row))
+    lines, cells = [], []
+    for group in groups.values():
+        own, found = group[0][0], [row for _, row in group]
+        means = {name: seeds.mean(columns.outcome(row, name) for row in found) for name in columns.OUTCOMES}
+        line = [columns.written(name, own[name]) for name in by] + [str(len(found))]
+        for name, (_, write) in columns.OUTCOMES.items():
+            text = DASH if means[name] is None else seeds.spread(means[name].value, means[name].sd, write)
+            line.append(text + ("*" if name == "score" and any(row["converged"] is False for row in found) else ""))
+        if metric is None:
+            line.insert(len(by) + 2, own["metric"] or DASH)
+        lines.append(line)
+        spreads = {f"{name}_sd": value and value.sd for name, value in means.items()}
+        cells.append(own | {"n": len(found)} | {name: value and value.value for name, value in means.items()} | spreads)
+    headings = [given.heading(name) for name in by] + ["n"] + outcomes
+    title = f"{sum(row['status'] == 'ok' for row in rows)} rows in {len(groups)} groups, {words}: mean ± standard deviation"
+    return Table(
+        "summary", title, [Section("", headings, lines, min(len(by), 2))], _notes(rows, given, (), "in at least one of the runs"), cells
+    )
+
+
+def _metric(rows) -> tuple[str | None, list[str]]:
+    """The metric that all rows have, None where they have several; and the headings of the outcomes."""
+    metrics = {row["metric"] for row in rows if row["metric"]}
+    headings = [heading for heading, _ in columns.OUTCOMES.values()]
+    if len(metrics) == 1:
+        return metrics.copy().pop(), [*metrics, *headings[1:]]
+    return None, [headings[0], "metric", *headings[1:]]
+
+
+def _notes(rows, given, shown, where="") -> list[str]:
+    notes = [f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}" for row in rows if row["status"] != "ok"]
     if any(row["converged"] is False for row in rows):
-        notes.append("*: the solver did not converge")
-    columns = list(_COLUMNS)
-    if labelled:
-        columns.insert(3, "setting")
-    return Table("summary", f"{len(rows)} rows", [Section("", columns, lines, 3 + labelled)], notes, cells)
+        notes.append("*: the solver did not converge" + (f" {where}" if where else ""))
+    if shown and len(rows) > 1 and given.constant():
+        notes.append(f"All rows: {given.constant()}")
+    return notes
 
 
 TABLES = {"summary": summary}

@@ -1,0 +1,21 @@
+"""rfx compare: two results files side by side."""
+
+import click
+
+from rfx.cli.common import format_option
+
+
+@click.command("compare", short_help="Compare two results files: scores and seconds of the runs in both.")
+@click.argument("a", metavar="A.csv")
+@click.argument("b", metavar="B.csv")
+@format_option
+def command(a, b, form, width):
+    """Print scores and training seconds of the runs that are in both results files, and how they differ.
+
+    Runs are matched by their keys, else by all that they were given. `rfx table summary --group-by` looks into one file.
+    """
+    from rfx.experiments.compare import compare
+    from rfx.experiments.results import read
+    from rfx.experiments.tables_render import render
+
+    click.echo(render(compare(read(a), read(b)), form, width), nl=False)

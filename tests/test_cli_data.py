@@ -14,7 +14,7 @@ from rfx import cli
 from rfx.data import registry
 
 GOOD = "+1 1:0.5 3:2\n-1 2:1\n+1 1:3\n"
-ENTRY = registry.get("heart_scale").files[0]
+SHA256 = registry.get("heart_scale").files[0].sha256
 
 
 @pytest.fixture(autouse=True)
@@ -25,12 +25,13 @@ def mirror(own_folders, tmp_path, monkeypatch):
 
 @pytest.fixture
 def mirrored(tmp_path, monkeypatch):
-    """Puts files under the names of real sets into the mirror, and lifts their checksums."""
+    """Puts files under the names of real sets into the mirror, and has the registry say what they are."""
 
     def put(*names):
         for name in names:
             for entry in registry.get(name).files:
-                monkeypatch.setitem(entry.__dict__, "sha256", None)
+                for field, value in {"sha256": None, "bytes": None, "rows": 3}.items():
+                    monkeypatch.setitem(entry.__dict__, field, value)
                 (tmp_path / "mirror" / f"{entry.filename}.xz").write_bytes(lzma.compress(GOOD.encode()))
 
     return put
@@ -97,9 +98,20 @@ def test_fetch_exit_codes_of_a_real_process():
 def test_a_fetched_file_must_have_the_right_content(tmp_path):
     (tmp_path / "mirror" / "heart_scale").write_text(GOOD)
     done = run("fetch", "heart_scale", "--offline")
-    assert done.returncode == 1 and ENTRY.sha256 in done.stderr and "nothing was kept" in done.stderr
+    assert done.returncode == 1 and SHA256 in done.stderr and "nothing was kept" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Traceback" in run("--debug", "fetch", "heart_scale", "--offline").stderr
+
+
+def test_fetch_trust(tmp_path, mirrored):
+    mirrored("heart_scale")
+    assert rfx("fetch", "heart_scale").exit_code == 0
+    (tmp_path / "data" / "heart_scale").write_text("1 1:1\n")
+    done = run("fetch", "heart_scale", "--offline")
+    assert (done.returncode, done.stdout) == (1, "") and SHA256 in done.stderr  # which a process knows
+    done = rfx("fetch", "heart_scale")
+    assert done.exit_code == 1 and "has changed" in str(done.exception) and "rfx fetch --trust heart_scale" in str(done.exception)
+    assert rfx("fetch", "heart_scale", "--trust").exit_code == 0 and rfx("fetch", "heart_scale").exit_code == 0
 
 
 # datasets ------------------------------------------------------------------------------------------------------------
@@ -113,14 +125,16 @@ def test_datasets_lists_every_set_with_its_status(mirrored):
     assert done.exit_code == 0 and len(lines) == len(registry.names()) + 1
     rows = {line.split()[0]: line for line in lines}
     assert lines[0].split()[:7] == ["name", "task", "n", "d", "classes", "papers", "status"]
-    assert re.search(r"331,152 +8 +2 +yen2014 wu2016 +not fetched$", rows["cod-rna"])
-    assert re.search(r"20,459 +16 +0 +yen2014 wu2016 +by hand +census$", rows["census16h"])
-    assert rows["heart_scale"].endswith(" fetched") and rows["sphere"].endswith("built in")
+    assert re.search(r"331,152 +8 +2 +yen2014 wu2016 +not fetched +sha256$", rows["cod-rna"])
+    assert re.search(r"20,459 +16 +0 +yen2014 wu2016 +by hand +sha256 +census$", rows["census16h"])
+    assert rows["heart_scale"].endswith(" fetched      first copy") and rows["sphere"].endswith("built in")
 
 
 def test_datasets_of_a_paper_as_json():
     found = json.loads(rfx("datasets", "--paper", "sinha2016", "--json").stdout)
     assert [row["name"] for row in found] == ["a9a", "reuters", "reuters-money-fx", "buzz", "sphere", "linear-selection", "motifs"]
+    assert [row["checked"] for row in found[:4]] == ["sha256", "source", "sha256", "size"]
+    assert found[0]["files"] == {"a9a": "sha256", "a9a.t": "sha256"}
     assert found[0]["n"] == 48842 and found[0]["aliases"] == ["adult"] and found[0]["status"] == "not fetched"
     assert "mirror" in json.loads(rfx("datasets", "--json").stdout)[3]["obtain"].lower()
     assert run("datasets", "--paper", "nobody").returncode == 2

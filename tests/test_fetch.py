@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rfx.data import convert, fetch, registry, svmlight
+from rfx.data import checked, convert, download, fetch, registry, svmlight
 from rfx.errors import DataError, LockedError, UsageError
 
 TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
@@ -69,7 +69,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def no_waiting(own_folders, monkeypatch):
-    monkeypatch.setattr(fetch, "PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
 
@@ -80,8 +80,9 @@ def entry(server, monkeypatch):
 
     def make(url="/files/toy.bz2", sha256=hashlib.sha256(TEXT).hexdigest(), md5=None, obtain=None, **file):
         source = {"url": server.url + url, "md5": md5} if url else {}
+        d = file.pop("d", 2)
         described = {"role": "train", "filename": "toy", "rows": 2, "sha256": sha256} | source | file
-        info = registry._info("toy", {"task": "binary", "n": 2, "d": 2, "classes": 2, "title": "a toy", "files": [described],
+        info = registry._info("toy", {"task": "binary", "n": 2, "d": d, "classes": 2, "title": "a toy", "files": [described],
                                       "obtain": obtain})  # fmt: skip
         original = registry.get
         monkeypatch.setattr(registry, "get", lambda name: info if name == "toy" else original(name))
@@ -93,7 +94,9 @@ def entry(server, monkeypatch):
 def left_over(target):
     """What lies in the data folder apart from the file and the folder of locks."""
     folder = target.parent
-    return {path.name for path in folder.iterdir()} - {target.name, ".locks", ".parts"} | {path.name for path in folder.glob(".parts/*")}
+    return {path.name for path in folder.iterdir()} - {target.name, ".locks", ".parts", ".checked"} | {
+        path.name for path in folder.glob(".parts/*")
+    }
 
 
 PACKED = {".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress, "": bytes}
@@ -215,6 +218,281 @@ def test_offline(server, entry, monkeypatch):
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(TEXT)
     assert fetch.fetch("toy", offline=True) == {"train": target}
+
+
+# Files without a published checksum -----------------------------------------------------------------------------------
+
+OTHER = b"1 1:9 2:3\n-1 2:7\n"
+
+
+@pytest.mark.parametrize("content", [b"<html>please log in</html>", TEXT[:9], TEXT + TEXT, b"1 3:1\n2 1:1\n"])
+def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
+    server.files["/files/toy.bz2"] = bz2.compress(content)
+    target = entry(sha256=None)
+    message = "toy.bz2: toy (is not LIBSVM text|has .* but datasets.toml says 2 rows and at most 2 columns).*; nothing was kept"
+    with pytest.raises(DataError, match=message) as caught:
+        fetch.fetch("toy")
+    assert "`rfx fetch --trust toy`" in str(caught.value) and not target.exists() and not left_over(target)
+    assert fetch.fetch("toy", trust=True)["train"].read_bytes() == content
+    assert fetch.fetch("toy") == {"train": target}  # taken for good
+
+
+def test_later_copies_are_compared_with_the_first(server, entry):
+    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
+    target = entry(sha256=None)
+    assert checked.means(registry.get("toy").files[0]) == "size"
+    fetch.fetch("toy")
+    assert checked.means(registry.get("toy").files[0]) == "first copy"
+    target.unlink()
+    server.files["/files/toy.bz2"] = bz2.compress(OTHER)
+    found, first = (hashlib.sha256(text).hexdigest() for text in (OTHER, TEXT))
+    with pytest.raises(DataError, match=f"has sha256 {found}, but the copy that was fetched first had {first}; nothing was kept"):
+        fetch.fetch("toy")
+    assert not target.exists()
+    assert fetch.fetch("toy", trust=True)["train"].read_bytes() == OTHER
+    target.unlink()
+    fetch.fetch("toy")
+
+
+def test_a_mirrors_copy_is_compared_like_the_sources(server, entry, tmp_path, monkeypatch):
+    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
+    target = entry(sha256=None)
+    fetch.fetch("toy")
+    target.unlink()
+    (tmp_path / "toy").write_bytes(OTHER)
+    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
+    with pytest.raises(DataError, match="the copy that was fetched first had"):
+        fetch.fetch("toy")
+    (tmp_path / "toy").write_bytes(b"<html>")
+    (tmp_path / "data" / ".checked" / "toy").unlink()
+    with pytest.raises(DataError, match="toy is not LIBSVM text"):
+        fetch.fetch("toy")
+
+
+@pytest.mark.parametrize("sha256", [hashlib.sha256(TEXT).hexdigest(), None])
+def test_a_file_that_changes_in_the_data_folder_is_refused(server, entry, sha256, monkeypatch):
+    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
+    target = entry(sha256=sha256)
+    fetch.fetch("toy")
+    with monkeypatch.context() as patch:
+        patch.setattr(checked, "digest", lambda *_: pytest.fail("it was read though nothing had changed"))
+        fetch.fetch("toy")
+    status = target.stat()
+    target.write_bytes(OTHER)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(DataError, match="is not the file that datasets.toml describes" if sha256 else "has changed: its sha256 is"):
+        fetch.fetch("toy")
+    if sha256:
+        with pytest.raises(DataError, match="is not the file"):
+            fetch.fetch("toy", trust=True)
+    else:
+        fetch.fetch("toy", trust=True)
+        fetch.fetch("toy")
+
+
+def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
+    target = entry(url=None, sha256=None, obtain="ask its owner")
+    target.parent.mkdir()
+    target.write_bytes(TEXT[:12])
+    with pytest.raises(DataError, match="toy has 1 rows and 2 columns, but datasets.toml says 2 rows.*--trust"):
+        fetch.fetch("toy")
+    target.write_bytes(TEXT)
+    fetch.fetch("toy")
+    monkeypatch.setattr(checked, "digest", lambda *_: pytest.fail("it was read again"))
+    fetch.fetch("toy")
+
+
+@pytest.mark.parametrize("record", [b"", b"[" * 4000, b"{}", b'{"sha256": 1}', b'{"sha256": 1, "size": 1, "mtime_ns": 1, "ctime_ns": 1}'])
+def test_a_damaged_record_is_none(server, entry, record):
+    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
+    target = entry(sha256=None)
+    fetch.fetch("toy")
+    place = target.parent / ".checked" / "toy"
+    good = place.read_bytes()
+    place.write_bytes(record)
+    fetch.fetch("toy")
+    assert place.read_bytes() == good
+
+
+def test_a_known_copy_needs_no_other_check(server, entry):
+    server.files["/files/toy.bz2"] = bz2.compress(OTHER)
+    entry(sha256=None, copies=[hashlib.sha256(OTHER).hexdigest()], rows=7)
+    fetch.fetch("toy")
+    assert checked.means(registry.get("toy").files[0]) == "known copy"
+
+
+# Hostile archives and servers ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress, gzip.compress])
+def test_a_bomb_stops_at_the_declared_size(server, entry, pack, monkeypatch):
+    server.files["/files/toy"] = pack(TEXT + b"\n" * (64 << 20))
+    target = entry("/files/toy", bytes=len(TEXT))
+    with pytest.raises(DataError, match=f"unpacks to more than the {len(TEXT)} bytes that toy may have; nothing was kept"):
+        fetch.fetch("toy")
+    target = entry("/files/toy")  # where no size is known, by the rows and columns
+    with pytest.raises(DataError, match="unpacks to more than the 176 bytes"):
+        fetch.fetch("toy")
+    monkeypatch.setenv("RFX_MAX_BYTES", "10")
+    with pytest.raises(DataError, match="but at most 10 are expected; nothing was kept"):
+        fetch.fetch("toy")
+    assert not target.exists() and not left_over(target)
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1e6", "0", "5X", "9" * 30, "\u0663"])
+def test_a_limit_that_is_no_number(entry, monkeypatch, text):
+    entry()
+    monkeypatch.setenv("RFX_MAX_BYTES", text)
+    with pytest.raises(UsageError, match="RFX_MAX_BYTES is .* it must be a number of bytes such as 500000000 or 2G"):
+        fetch.fetch("toy")
+
+
+def answering(server, answer):
+    """Have the server's next connections served by answer(write), where write(bytes) sends at once."""
+
+    def do_get(handler):
+        server.requests.append(handler.path)
+        try:
+            answer(lambda data: (handler.wfile.write(data), handler.wfile.flush()))
+        except OSError:  # the other side has gone
+            pass
+        handler.close_connection = True
+
+    server.http.RequestHandlerClass.do_GET = do_get
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+def endless(write):
+    write(HEAD + b"\r\n")
+    while True:
+        write(b"\n" * 65536)
+
+
+def endless_chunks(write):
+    write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+    while True:
+        write(b"10000\r\n" + b"\n" * 65536 + b"\r\n")
+
+
+def dripping(write):
+    write(HEAD + b"Content-Length: 100\r\n\r\n")
+    while True:
+        write(b"\n")
+        time.sleep(0.02)
+
+
+def dripping_head(write):
+    write(HEAD)
+    while True:
+        write(b"X: 1\r\n")
+        time.sleep(0.03)
+
+
+def silent(write):
+    time.sleep(5)
+
+
+@pytest.mark.parametrize("answer", [endless, endless_chunks])
+def test_a_server_that_never_ends(server, entry, answer):
+    answering(server, answer)
+    target = entry()
+    with pytest.raises(DataError, match=r"toy.bz2 goes on after the [\d,]+ bytes that are expected at most; nothing was kept"):
+        fetch.fetch("toy")
+    assert len(server.requests) == 1 and not target.exists() and not left_over(target)
+
+
+@pytest.mark.parametrize("answer", [dripping, dripping_head, silent])
+def test_a_server_that_drips(server, entry, monkeypatch, answer):
+    answering(server, answer)
+    monkeypatch.setattr(download, "PATIENCE", 0.3)
+    target = entry()
+    with pytest.raises(DataError, match="toy.bz2 can't be downloaded .(fewer than 65,536 bytes came in 0.3 s|timed out). after 4 attempts"):
+        fetch.fetch("toy")
+    assert len(server.requests) == 4 and not target.exists() and not left_over(target)
+
+
+def test_a_server_that_is_slow_but_goes_on(server, entry, monkeypatch):
+    content = bz2.compress(TEXT)
+
+    def slowly(write):
+        write(HEAD + b"Content-Length: %d\r\n\r\n" % len(content))
+        for byte in content:
+            write(bytes([byte]))
+            time.sleep(0.02)
+
+    answering(server, slowly)
+    monkeypatch.setattr(download, "PATIENCE", 0.5)
+    monkeypatch.setattr(download, "SLOWEST", 3)
+    entry()
+    assert fetch.fetch("toy")["train"].read_bytes() == TEXT
+
+
+@pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://127.0.0.1/x"])
+def test_a_server_that_sends_us_elsewhere(server, entry, place):
+    answering(server, lambda write: write(f"HTTP/1.1 302 Found\r\nLocation: {place}\r\n\r\n".encode()))
+    target = entry()
+    with pytest.raises(DataError, match="toy.bz2 can't be downloaded"):
+        fetch.fetch("toy")
+    assert not target.exists()
+
+
+def test_a_redirection_never_leaves_https():
+    request = download.urllib.request.Request("https://example.org/a")
+    redirects = download._Redirects()
+    with pytest.raises(download._Failed, match="redirects to http://example.org/b, which is not https"):
+        redirects.redirect_request(request, None, 302, "Found", {}, "http://example.org/b")
+    assert redirects.redirect_request(request, None, 302, "Found", {}, "https://example.org/b").full_url == "https://example.org/b"
+
+
+@pytest.mark.parametrize("name", ["../../outside", "/tmp/outside/cpu.mat", "../cpu.mat"])
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+def test_members_of_a_tar_archive_lead_nowhere(server, entry, tmp_path, name, kind):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, "/etc/passwd"
+        content = b"" if kind != tarfile.REGTYPE else b"not MATLAB"
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    server.files["/files/cpu.tgz"] = packed.getvalue()
+    target = entry("/files/cpu.tgz", convert="cpu_train")
+    before = set(tmp_path.rglob("*"))
+    with pytest.raises(DataError, match="cpu.tgz is not what rfx expects .(no cpu.mat in the archive|no MATLAB file)"):
+        fetch.fetch("toy")
+    assert {path for path in tmp_path.rglob("*") if ".locks" not in path.parts} <= before | {target.parent, target.parent / ".parts"}
+
+
+def test_a_member_that_is_too_large(server, entry, monkeypatch):
+    monkeypatch.setattr(convert, "_LARGEST", 100)
+    server.files["/files/cpu.tgz"] = tar_of("cpu.mat", b"0" * 101)
+    entry("/files/cpu.tgz", convert="cpu_train")
+    with pytest.raises(DataError, match="is not what rfx expects"):
+        fetch.fetch("toy")
+
+
+def test_a_matlab_variable_that_is_too_large(server, entry, monkeypatch):
+    monkeypatch.setattr(convert, "_LARGEST", 1 << 20)
+    saved = io.BytesIO()
+    scipy.io.savemat(saved, {"Xtrain": np.zeros((1000, 1000)), "ytrain": np.zeros((1, 1000))}, do_compression=True)
+    server.files["/files/cpu.tgz"] = tar_of("cpu.mat", saved.getvalue())
+    entry("/files/cpu.tgz", convert="cpu_train")
+    with pytest.raises(DataError, match="its variable Xtrain is too large"):
+        fetch.fetch("toy")
+
+
+def test_an_encrypted_archive(server, entry):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("toy", TEXT)
+    content = bytearray(packed.getvalue())
+    for at, mark in ((6, b"PK\3\4"), (8, b"PK\1\2")):  # the flag of encryption, in the member's head and in the directory
+        content[content.index(mark) + at] |= 1
+    server.files["/files/toy.zip"] = bytes(content)
+    entry("/files/toy.zip")
+    with pytest.raises(DataError, match="toy.zip is damaged or cut off .*encrypted"):
+        fetch.fetch("toy")
 
 
 # Mirrors -------------------------------------------------------------------------------------------------------------
@@ -353,6 +631,34 @@ def test_coulomb_matrices_do_not_depend_on_the_order_of_atoms(tmp_path):
     assert X.shape == (2, 10) and y.tolist() == [-400.5, -1000]
 
 
+def test_molecules_without_their_coulomb_matrices(server, entry, tmp_path, monkeypatch):
+    charges = np.array([[6, 1, 1], [8, 0, 0]])
+    positions = np.array([[[0.0, 0, 0], [1.1, 0, 0], [0, 1.2, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 0]]])
+    np.savez(tmp_path / "toy.npz", charges=charges, positions=positions, energies=np.array([-400.5, -1000]))
+    instead = {"filename": "toy.npz", "sha256": checked.digest(tmp_path / "toy.npz")}
+    target = entry("/files/toy.mat", convert="coulomb", instead=instead, sha256=None, d=6)
+    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
+    X, y = svmlight.read(fetch.fetch("toy", offline=True)["train"])
+    bohr = 0.52917721
+    assert X[0, 0] == pytest.approx(0.5 * 6**2.4) and X[0, 1] == pytest.approx(6 * bohr / 1.1) and X[1, 0] == pytest.approx(0.5 * 8**2.4)
+    assert X[1].nnz == 1 and y.tolist() == [-400.5, -1000]
+    target.unlink()
+    np.savez(tmp_path / "toy.npz", charges=charges, positions=positions, energies=np.array([0.0, 1]))
+    with pytest.raises(DataError, match="toy.npz: the file has sha256 .* but datasets.toml says"):  # a mirror's source is checked
+        fetch.fetch("toy")
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_mirrors_source_is_checked(server, entry, tmp_path, monkeypatch, wrapped):
+    (tmp_path / ("cpu.tgz.xz" if wrapped else "cpu.tgz")).write_bytes(lzma.compress(cpu_archive()) if wrapped else cpu_archive())
+    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
+    target = entry("/files/cpu.tgz", convert="cpu_train", sha256=None, md5="0" * 32)
+    with pytest.raises(DataError, match="cpu.tgz.*: the file has md5 .* but datasets.toml says 0{32}"):
+        fetch.fetch("toy")
+    target = entry("/files/cpu.tgz", convert="cpu_train", sha256=None, d=3)
+    assert fetch.fetch("toy")["train"] == target
+
+
 # Locks and folders ---------------------------------------------------------------------------------------------------
 
 
@@ -361,11 +667,13 @@ def test_two_processes_fetch_once(server, entry, tmp_path):
     target = entry()
     hold = (
         "import fcntl, sys, pathlib\nhandle = open(sys.argv[1], 'w')\nfcntl.flock(handle, fcntl.LOCK_EX)\n"
-        "print('held', flush=True)\nsys.stdin.read()\npathlib.Path(sys.argv[2]).write_bytes(b'1 1:1\\n')"
+        "print('held', flush=True)\nsys.stdin.read()\npathlib.Path(sys.argv[2]).write_text(sys.argv[3])"
     )
     lock = target.parent / ".locks" / "toy"
     lock.parent.mkdir(parents=True)
-    other = subprocess.Popen([sys.executable, "-c", hold, str(lock), str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    other = subprocess.Popen(
+        [sys.executable, "-c", hold, str(lock), str(target), TEXT.decode()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert other.stdout.readline() == "held\n"
     found = []
     waiting = threading.Thread(target=lambda: found.append(fetch.fetch("toy")))
@@ -401,6 +709,21 @@ def test_what_a_killed_run_left_is_cleared(server, entry):
     assert target.read_bytes() == TEXT and not left_over(target)
 
 
+@pytest.mark.parametrize("name", [".locks", ".parts", ".locks/toy"])
+def test_links_in_the_place_of_locks_and_parts(server, entry, tmp_path, name):
+    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
+    target = entry()
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "toy").mkdir(parents=True)
+    (elsewhere / "toy" / "precious").write_text("not to be lost")
+    place = target.parent / name
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere / "toy" / "precious" if "/" in name else elsewhere)
+    with pytest.raises(DataError, match="toy can't be written"):
+        fetch.fetch("toy")
+    assert (elsewhere / "toy" / "precious").read_text() == "not to be lost"
+
+
 def test_a_data_folder_that_can_not_be(tmp_path, entry, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RFX_DATA", str(tmp_path / "file"))
@@ -415,7 +738,8 @@ def test_names_and_roles(server, monkeypatch, tmp_path):
     assert fetch.fetch("sphere") == {} and fetch.is_fetched("sphere")
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     letter = registry.get("letter")
-    unchecked = dataclasses.replace(letter, files=tuple(dataclasses.replace(entry, sha256=None) for entry in letter.files))
+    files = [dataclasses.replace(entry, sha256=None, bytes=None, rows=2) for entry in letter.files]
+    unchecked = dataclasses.replace(letter, files=tuple(files))
     monkeypatch.setattr(registry, "get", lambda name: unchecked)
     for entry in unchecked.files:
         if entry.role in ("tr", "test"):

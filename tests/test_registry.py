@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rfx.data import archives, convert, registry, scaling, synthetic
+from rfx.data import archives, convert, registry, synthetic
 from rfx.errors import UsageError
 
 INFOS = {name: registry.get(name) for name in registry.names()}
@@ -25,7 +25,6 @@ def test_an_entry_is_complete(name):
     assert info.classes == {"binary": 2, "regression": 0}.get(info.task, info.classes)
     assert info.task != "multiclass" or info.classes > 2
     assert info.n > 0 and info.d > 0 and len(info.title) > 10
-    assert info.scaling in scaling.KINDS and info.target_scaling in scaling.TARGET_KINDS
     assert info.builtin == (not info.files)
     if info.substitute_for:
         assert info.substitute_for in INFOS
@@ -33,8 +32,6 @@ def test_an_entry_is_complete(name):
         assert info.builtin or re.search("not comparable", info.note)
     if not info.builtin:
         assert all(entry.sources for entry in info.files) != bool(info.obtain), "a URL for every file, or how to get them"
-        unchecked = any(entry.sources and not (entry.sha256 or entry.sources[0].md5 or entry.sources[0].sha256) for entry in info.files)
-        assert not unchecked or re.search("checksum", info.note or "") or any(entry.convert for entry in info.files)
 
 
 @pytest.mark.parametrize("name, entry", FILES, ids=[f"{name}-{entry.role}" for name, entry in FILES])
@@ -71,8 +68,6 @@ def test_splits_add_up(name):
     for paper, spec in info.splits.items():
         assert paper in registry.PAPERS
         assert set(spec.roles) <= set(rows) and bool(spec.pool) != bool(spec.train and spec.test)
-        assert spec.scaling is None or spec.scaling in scaling.KINDS
-        assert spec.target_scaling is None or spec.target_scaling in scaling.TARGET_KINDS
         if spec.pool:
             assert spec.n_train + spec.n_test == sum(rows[role] for role in spec.pool)
         elif not info.labels:

@@ -4,7 +4,7 @@ import json
 
 import click
 
-COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "stands_in_for")
+COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "checked", "stands_in_for")
 
 
 @click.command()
@@ -14,7 +14,10 @@ def command(paper, as_json):
     """List the data sets with their sizes, the papers that use them and where they are.
 
     A status is `built in`, `fetched`, `not fetched` (rfx fetch gets it) or `by hand` (nobody serves the file: `rfx fetch
-    NAME` says how to obtain it). Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
+    NAME` says how to obtain it). `checked` says by what its files are known: the published `sha256` of them or of their
+    `source`, or that of a `known copy`; else by the `first copy` that was fetched, whose `size` must have been right.
+
+    Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
     """
     from rfx.data import registry
 
@@ -32,6 +35,7 @@ def command(paper, as_json):
 
 
 def _row(info):
+    from rfx.data import checked
     from rfx.data.fetch import is_fetched, is_obtainable
 
     if info.builtin:
@@ -41,7 +45,9 @@ def _row(info):
     else:
         status = "not fetched" if is_obtainable(info.name) else "by hand"
     row = {"name": info.name, "task": info.task, "n": info.n, "d": info.d, "classes": info.classes}
-    row |= {"papers": list(info.papers), "status": status, "stands_in_for": info.substitute_for}
+    means = {entry.filename: checked.means(entry) for entry in info.files}
+    row |= {"papers": list(info.papers), "status": status, "checked": ", ".join(dict.fromkeys(means.values()))}
+    row |= {"files": means, "stands_in_for": info.substitute_for}
     return row | {"title": info.title, "aliases": list(info.aliases), "note": info.note, "obtain": info.obtain}
 
 

@@ -13,11 +13,15 @@ from rfx.errors import RfxError
 @click.option("--all", "everything", is_flag=True, help="Every data set that can be had without work by hand.")
 @click.option("--paper", metavar="PAPER", help="The data sets of one paper: yen2014, wu2016, sinha2016 or dai2014.")
 @click.option("--offline", is_flag=True, help="Use no network: only a mirror folder, and what is there already.")
+@click.option(
+    "--trust", is_flag=True, help="Take files without a published checksum as they are, though they changed or have another size."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the files as JSON.")
-def command(names, everything, paper, offline, as_json):
+def command(names, everything, paper, offline, trust, as_json):
     """Fetch data sets by name, all of them, or those of a paper.
 
-    Prints the place of each file. What is there already is not fetched again. Exits with 3 when some of several sets
+    Prints the place of each file. What is there already is not fetched again, but compared with its checksum (`rfx datasets`
+    says which) when it has changed. Exits with 3 when some of several sets
     can't be had, with the reasons on standard error.
     """
     from rfx.data import registry
@@ -34,7 +38,7 @@ def command(names, everything, paper, offline, as_json):
     files, failed = [], 0
     for info in infos:
         try:
-            found = fetch(info.name, offline=offline)
+            found = fetch(info.name, offline=offline, trust=trust)
         except RfxError as error:
             if len(infos) == 1:
                 raise

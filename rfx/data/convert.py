@@ -5,31 +5,41 @@ raise KeyError, ValueError, DataError or OSError for sources that are not what i
 """
 
 import io
+import math
 import tarfile
 
 import numpy as np
 
-from rfx.data import archives, svmlight
+from rfx.data import archives, svmlight, virtual
+
+_LARGEST = 1 << 30  # bytes of a source unpacked, of a member of an archive, and of all numbers of a file
 
 
 def _member(path, ending) -> bytes:
-    """The content of the one file in a tar archive whose name ends so."""
+    """The content of the one file in a tar archive whose name ends so. Nothing is written, and links are not followed."""
     try:
-        with tarfile.open(path) as archive:
+        # as a stream, so that an archive that never ends is not gone through to find what is in it
+        with archives.open_plain(path, _LARGEST) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
             for member in archive:
-                if member.isfile() and member.name.endswith(ending):
+                if member.isreg() and member.name.endswith(ending):
+                    if member.size > _LARGEST:
+                        raise ValueError(f"{ending} has {member.size:,} bytes")
                     return archive.extractfile(member).read()
     except tarfile.TarError as error:
         raise ValueError(str(error).splitlines()[0]) from None
     raise ValueError(f"no {ending} in the archive")
 
 
-def _matlab(file) -> dict:
-    """The variables of a MATLAB file, a path or a binary handle."""
+def _matlab(file, names) -> dict:
+    """The variables of those names in a MATLAB file, a path or a binary handle."""
     import scipy.io
 
     try:
-        return scipy.io.loadmat(file)
+        # the sizes first, without the numbers: they may unpack to any number of bytes
+        large = [name for name, shape, _ in scipy.io.whosmat(file) if 8 * math.prod(map(int, shape)) > _LARGEST]
+        if large:
+            raise ValueError(f"its variable {large[0]} is too large")
+        return scipy.io.loadmat(file, variable_names=names)
     except Exception as error:  # whatever a damaged file makes of the parser's inside
         raise ValueError(f"no MATLAB file: {error}") from None
 
@@ -38,7 +48,7 @@ def _cpu(paths, handle, part):
     """Rahimi & Recht's cpu.mat: rows are columns there."""
     import scipy.sparse
 
-    saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")))
+    saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")), [f"X{part}", f"y{part}"])
     X = scipy.sparse.csr_matrix(saved[f"X{part}"].T, dtype=np.float64)
     svmlight.write_rows(handle, X.toarray(), np.asarray(saved[f"y{part}"], np.float64).ravel())
 
@@ -53,7 +63,7 @@ def cpu_test(paths, handle):
 
 def rcv1_ccat(paths, handle):
     """RCV1-v2: a file of `topic document 1` lines, then files of vectors whose label is the document's number."""
-    with archives.open_plain(paths[0]) as lines:
+    with archives.open_plain(paths[0], _LARGEST) as lines:
         words = (line.split() for line in lines)
         members = np.array([int(line[1]) for line in words if line and line[0] == b"CCAT"], np.float64)
     for path in paths[1:]:
@@ -68,13 +78,32 @@ def buzz(paths, handle):
 
 
 def coulomb(paths, handle):
-    """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; rows and columns are put in the order of their norms."""
-    saved = _matlab(paths[0])
-    matrices, energies = np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
-    order = np.argsort(-np.linalg.norm(matrices, axis=2), axis=1, kind="stable")
-    matrices = np.take_along_axis(np.take_along_axis(matrices, order[:, :, None], 1), order[:, None, :], 2)
-    upper = np.triu_indices(matrices.shape[1])
-    svmlight.write_rows(handle, matrices[:, upper[0], upper[1]].astype(np.float32), energies)
+    """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; or qm7.npz: charges, positions in Angstrom and energies.
+
+    Rows and columns are put in the order of their norms.
+    """
+    with open(paths[0], "rb") as file:
+        packed = file.read(4) == b"PK\x03\x04"
+    if packed:
+        saved = _arrays(paths[0], {"charges": 2, "positions": 3, "energies": 1})
+        matrices, energies = virtual.coulomb(saved["charges"], saved["positions"]), saved["energies"].astype(np.float64)
+    else:
+        saved = _matlab(paths[0], ["X", "T"])
+        matrices, energies = np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
+    rows = virtual.triangles(virtual.by_row_norm(matrices))
+    svmlight.write_rows(handle, rows.astype(np.float32), energies)
+
+
+def _arrays(path, dimensions) -> dict:
+    """The arrays of those names, of plain numbers and of those numbers of dimensions, in an npz file."""
+    with np.load(path, allow_pickle=False) as archive:
+        if sum(member.file_size for member in archive.zip.infolist()) > _LARGEST:
+            raise ValueError("its arrays are too large")
+        arrays = {name: archive[name] for name in dimensions}
+    for name, array in arrays.items():
+        if array.ndim != dimensions[name] or array.dtype.kind not in "fiu":
+            raise ValueError(f"its array {name} has the shape {array.shape} and type {array.dtype}")
+    return arrays
 
 
 CONVERTERS = {"cpu_train": cpu_train, "cpu_test": cpu_test, "rcv1_ccat": rcv1_ccat, "buzz": buzz, "coulomb": coulomb}

@@ -1,12 +1,12 @@
 """Fetching data sets: from a mirror or from where they are published, checked, complete or not at all.
 
-A file is downloaded (pooch), decompressed or converted in a work folder, compared with its checksum, and only then moved
-to its place in the data folder: what lies there is whole. One process at a time works on a file; the others wait.
+A file is downloaded, decompressed or converted in a work folder, checked (`checked`), and only then moved to its place in the
+data folder: what lies there is whole. One process at a time works on a file; the others wait.
 """
 
 import contextlib
+import errno
 import fcntl
-import hashlib
 import logging
 import os
 import shutil
@@ -15,19 +15,15 @@ import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from rfx import env
-from rfx.data import archives, registry
+from rfx import env, files
+from rfx.data import archives, checked, registry
 from rfx.errors import DataError, LockedError, NoData
 
 log = logging.getLogger(__name__)
-PAUSES = (1.0, 3.0, 9.0)  # seconds before the second, third and fourth attempt at a download
 PATIENCE = 900.0  # seconds to wait for another process that is fetching the same file
-_TIMEOUT = 60  # seconds without a byte
 _WRAPPED = (".xz", ".bz2", ".gz")
-
-
-class _Missing(Exception):
-    """There is no such file at this URL."""
+_LARGEST = 64 << 30  # bytes of a file, where neither its size nor RFX_MAX_BYTES says less
+_LARGEST_SOURCE = 1 << 30  # of what a file is converted from, and that of a file of few rows
 
 
 def place(entry: registry.DataFile) -> Path:
@@ -55,39 +51,153 @@ def is_obtainable(name: str) -> bool:
     )
 
 
-def fetch(name, offline=False, progress=None, roles=None) -> dict[str, Path]:
+def fetch(name, offline=False, progress=None, roles=None, trust=False) -> dict[str, Path]:
     """Make sure that the files of a data set are in the data folder; returns {role: path}, {} for a built-in set.
 
     `offline` forbids the network (a mirror that is a folder is still used); `progress` shows a bar on standard error,
-    by default when that is a terminal; `roles` restricts what is fetched. Raises UsageError for an unknown name,
-    NoData when a file can't be had, LockedError when another process has been at it for too long.
+    by default when that is a terminal; `roles` restricts what is fetched; `trust` takes a file without a checksum in the
+    registry as it is, though it is not like its first copy or not of the size that the registry says. Raises UsageError for
+    an unknown name, NoData when a file can't be had or is not what it should be, LockedError when another process has
+    been at it for too long.
     """
     info = registry.get(name)
     progress = sys.stderr.isatty() if progress is None else progress
     wanted = [entry for entry in info.files if roles is None or entry.role in roles]
-    return {entry.role: _fetched(info, entry, offline, progress) for entry in wanted}
+    return {entry.role: _Fetch(info, entry, offline, progress, trust).path() for entry in wanted}
 
 
-def _fetched(info, entry, offline, progress) -> Path:
-    target = place(entry)
-    if target.exists():
-        return target
-    try:
-        with _locked(target):
-            if not target.exists():
-                with _work_folder(target) as work:
-                    _make(info, entry, target, work, offline, progress)
-    except OSError as error:
-        where = f"{target} can't be written ({error.strerror or error})"
-        raise NoData(f"{where}; RFX_DATA names another folder for data") from None
-    return target
+def largest(info: registry.DatasetInfo, entry: registry.DataFile) -> int:
+    """The most bytes that a file, unpacked, may have: as many as the registry says, else as its rows can take."""
+    declared = entry.bytes or min(entry.rows * (32 + 28 * info.d), _LARGEST)
+    return min(declared, archives.max_bytes() or declared)
+
+
+class _Fetch:
+    """One file of a data set, and how it may be had."""
+
+    def __init__(self, info, entry, offline, progress, trust):
+        self.info, self.entry, self.offline, self.progress, self.trust = info, entry, offline, progress, trust
+        self.target, self.largest = place(entry), largest(info, entry)
+
+    def path(self) -> Path:
+        """Where the file lies, when it does."""
+        try:
+            if not self.target.exists():
+                with _locked(self.target):
+                    if not self.target.exists():
+                        with _work_folder(self.target) as work:
+                            self.make(work)
+                        return self.target
+        except OSError as error:
+            where = f"{self.target} can't be written ({error.strerror or error})"
+            raise NoData(f"{where}; RFX_DATA names another folder for data") from None
+        try:
+            checked.in_place(self.info, self.entry, self.target, self.trust)
+        except OSError as error:
+            raise NoData(f"{self.target} can't be read: {error.strerror or error}") from None
+        return self.target
+
+    def make(self, work):
+        """Put the file into its place, by way of the folder `work`."""
+        entry, plain = self.entry, work / "plain"
+        names = [entry.filename] + [source.filename for source in entry.sources if not entry.convert]
+        if found := self.mirrored(names, work):
+            path, origin = found
+            self.unpack(path, origin, plain)
+        elif not entry.sources:
+            hint = self.info.obtain or "RFX_MIRROR may name a folder or URL that has it"
+            raise NoData(f"{self.info.name}: {entry.filename} has no public download; {hint}")
+        else:
+            instead = entry.instead and self.mirrored([entry.instead.filename], work)
+            sources = [self.source(source, work) for source in ([entry.instead] if instead else entry.sources)]
+            origin = " and ".join(origin for _, origin in sources)
+            if entry.convert:
+                _convert(entry, [path for path, _ in sources], plain, origin)
+            else:
+                self.unpack(sources[0][0], origin, plain)
+        if plain.stat().st_size == 0:
+            raise NoData(f"{origin} is empty; nothing was kept")
+        found = checked.fresh(self.info, entry, plain, origin, self.trust)
+        os.replace(plain, self.target)
+        checked.keep(entry, self.target, found)
+
+    def source(self, source, work):
+        """(path, origin) of one source, as served; checked, wherever it comes from."""
+        path = work / f"source-{len(list(work.iterdir()))}"
+        if self.entry.convert and (found := self.mirrored([source.filename], work)):
+            mirrored, origin = found
+            if Path(urlsplit(origin).path).name == source.filename:
+                path = mirrored
+            else:  # a mirror may keep it compressed once more
+                self.unpack(mirrored, origin, path, self.largest_source)
+        elif self.offline:
+            raise NoData(
+                f"{self.info.name}: {self.target} is not there, and offline nothing is fetched from {source.url}; "
+                f"`rfx fetch {self.info.name}` gets it"
+            )
+        else:
+            origin = source.url
+            if not self.download(source.url, path, self.largest_source):
+                raise NoData(f"{self.info.name}: {source.url} is not there (404); the file may have moved")
+        for kind in ("md5", "sha256"):
+            expected = getattr(source, kind)
+            if expected and (found := checked.digest(path, kind)) != expected:
+                raise NoData(
+                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected}; nothing was kept. Try again, or from "
+                    "another RFX_MIRROR"
+                )
+        return path, origin
+
+    @property
+    def largest_source(self) -> int:
+        """The most bytes of a source, as served: packing never makes much more of it."""
+        most = max(self.largest, _LARGEST_SOURCE) if self.entry.convert else self.largest + (1 << 20)
+        return min(most, archives.max_bytes() or most)
+
+    def mirrored(self, names, work):
+        """(path, origin) of the first of `names`, as it is or compressed, that RFX_MIRROR has; None when it has none."""
+        candidates = _candidates(names)
+        folder = _mirror_folder()
+        if folder:
+            path = _in_folder(folder, candidates)
+            return (path, str(path)) if path else None
+        mirror = os.environ.get("RFX_MIRROR")
+        if not mirror or self.offline:
+            return None
+        for name in candidates:
+            url, path = f"{mirror.rstrip('/')}/{name}", work / f"mirrored-{name}"
+            if self.download(url, path, self.largest_source):
+                return path, url
+        return None
+
+    def download(self, url, path, limit) -> bool:
+        """Download a file; False when it is not there."""
+        from rfx.data import download
+
+        try:
+            download.download(url, path, limit, self.progress)
+        except download.Missing:
+            return False
+        return True
+
+    def unpack(self, path, origin, plain, limit=None):
+        limit = limit or self.largest
+        message = f"{origin} unpacks to more than the {limit:,} bytes that {self.entry.filename} may have; nothing was kept"
+        try:
+            with archives.open_plain(path, limit, message) as source, open(plain, "wb") as sink:
+                shutil.copyfileobj(source, sink, 1 << 20)
+        except DataError as error:
+            raise NoData(str(error)) from None
+        except archives.DAMAGE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk's doing, not the archive's
+            raise NoData(f"{origin} is damaged or cut off ({error}); nothing was kept, try again") from None
 
 
 @contextlib.contextmanager
 def _locked(target):
-    folder = target.parent / ".locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / target.name, "w") as handle:
+    handle = files.open_lock(_real_folder(target.parent / ".locks") / target.name)
+    try:
         deadline = time.monotonic() + PATIENCE
         told = False
         while True:
@@ -102,56 +212,28 @@ def _locked(target):
                     told = True
                 time.sleep(0.1)
         yield
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
 def _work_folder(target):
     """A folder for what is not whole yet, beside the data so that the last move is atomic; a killed run's is cleared."""
-    folder = target.parent / ".parts" / target.name
+    folder = _real_folder(target.parent / ".parts") / target.name
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir()
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make(info, entry, target, work, offline, progress):
-    plain = work / "plain"
-    names = [entry.filename] + [source.filename for source in entry.sources if not entry.convert]
-    found = _from_mirror(names, work, offline, progress)
-    if found:
-        _unpack(*found, plain)
-        _install(entry, plain, target, found[1])
-        return
-    if not entry.sources:
-        hint = info.obtain or "RFX_MIRROR may name a folder or URL that has it"
-        raise NoData(f"{info.name}: {entry.filename} has no public download; {hint}")
-    sources = [_source(info, entry, source, work, offline, progress) for source in entry.sources]
-    if entry.convert:
-        _convert(entry, [path for path, _ in sources], plain)
-    else:
-        _unpack(*sources[0], plain)
-    _install(entry, plain, target, sources[0][1])
-
-
-def _source(info, entry, source, work, offline, progress):
-    """(path, origin) of one source, as served."""
-    found = _from_mirror([source.filename], work, offline, progress) if entry.convert else None
-    if found:
-        return found
-    if offline:
-        raise NoData(
-            f"{info.name}: {place(entry)} is not there, and offline nothing is fetched from {source.url}; `rfx fetch {info.name}` gets it"
-        )
-    path = work / f"source-{len(list(work.iterdir()))}"
-    try:
-        _download(source.url, path, progress)
-    except _Missing:
-        raise NoData(f"{info.name}: {source.url} is not there (404); the file may have moved") from None
-    for kind in ("md5", "sha256"):
-        _check(path, source.url, kind, getattr(source, kind))
-    return path, source.url
+def _real_folder(folder) -> Path:
+    """Make a folder of rfx's own; OSError where a link stands in its place, for what it leads to is not rfx's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if folder.is_symlink():
+        raise OSError(errno.ENOTDIR, f"{folder.name} is a link")
+    return folder
 
 
 def _candidates(names):
@@ -174,68 +256,7 @@ def _in_folder(folder, candidates):
     return next((folder / name for name in candidates if (folder / name).is_file()), None)
 
 
-def _from_mirror(names, work, offline, progress):
-    """(path, origin) of the first of `names`, as it is or compressed, that RFX_MIRROR has; None when it has none."""
-    candidates = _candidates(names)
-    folder = _mirror_folder()
-    if folder:
-        path = _in_folder(folder, candidates)
-        return (path, str(path)) if path else None
-    mirror = os.environ.get("RFX_MIRROR")
-    if not mirror or offline:
-        return None
-    for name in candidates:
-        url, path = f"{mirror.rstrip('/')}/{name}", work / "mirrored"
-        with contextlib.suppress(_Missing):
-            _download(url, path, progress)
-            return path, url
-    return None
-
-
-def _download(url, path, progress):
-    """Download url to path, again after a failure that may pass. _Missing when it is not there; else NoData."""
-    import pooch
-    import requests
-
-    downloader = pooch.HTTPDownloader(
-        progressbar=bool(progress), chunk_size=1 << 16, timeout=_TIMEOUT, headers={"Accept-Encoding": "identity"}
-    )
-    for pause in (*PAUSES, None):
-        try:
-            downloader(url, str(path), None)
-            return
-        except requests.RequestException as error:
-            response = getattr(error, "response", None)
-            code = response.status_code if response is not None else None
-            if code in (404, 410):
-                raise _Missing(url) from None
-            passing = code is None or code >= 500 or code == 429
-            what = f"{url} can't be downloaded ({f'status {code}' if code else _reason(error)})"
-            if pause is None or not passing:
-                tries = f" after {len(PAUSES) + 1} attempts" if passing else ""
-                raise NoData(f"{what}{tries}; RFX_MIRROR may name another place that has it") from None
-        log.warning("%s; trying again in %g s", what, pause)
-        time.sleep(pause)
-
-
-def _reason(error):
-    """The innermost message of a chain of exceptions: requests wraps urllib3, which wraps the socket's."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return str(error) or type(error).__name__
-
-
-def _unpack(path, origin, plain):
-    try:
-        with archives.open_plain(path) as source, open(plain, "wb") as sink:
-            shutil.copyfileobj(source, sink, 1 << 20)
-    except archives.DAMAGE as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk's doing, not the archive's
-        raise NoData(f"{origin} is damaged or cut off ({error}); nothing was kept, try again") from None
-
-
-def _convert(entry, paths, plain):
+def _convert(entry, paths, plain, origin):
     from rfx.data import convert
 
     try:
@@ -244,23 +265,4 @@ def _convert(entry, paths, plain):
     except (KeyError, DataError, *archives.DAMAGE) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        origin = " and ".join(source.url for source in entry.sources)
         raise NoData(f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be made") from None
-
-
-def _install(entry, plain, target, origin):
-    _check(plain, origin, "sha256", entry.sha256, of=f"{entry.filename}, unpacked,")
-    if plain.stat().st_size == 0:
-        raise NoData(f"{origin} is empty; nothing was kept")
-    os.replace(plain, target)
-
-
-def _check(path, origin, kind, expected, of="the file"):
-    if expected is None:
-        return
-    with open(path, "rb") as handle:
-        found = hashlib.file_digest(handle, kind).hexdigest()
-    if found != expected:
-        raise NoData(
-            f"{origin}: {of} has {kind} {found}, but datasets.toml says {expected}; nothing was kept. Try again, or from another RFX_MIRROR"
-        )

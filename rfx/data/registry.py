@@ -15,9 +15,9 @@ PAPERS = ("yen2014", "wu2016", "sinha2016", "dai2014")
 
 @dataclass(frozen=True)
 class Source:
-    """Something to download: its URL, the name that a mirror keeps it under, and its checksums as served."""
+    """Something to download: its URL (None: only a mirror has it), the name that a mirror keeps it under, its checksums as served."""
 
-    url: str
+    url: str | None
     filename: str
     sha256: str | None = None
     md5: str | None = None
@@ -27,17 +27,22 @@ class Source:
 class DataFile:
     """One LIBSVM file of a data set.
 
-    `filename` is its name in the data folder, plain; `sha256` is of the plain file. `sources` are what it is made from,
+    `filename` is its name in the data folder, plain; `sha256` and `bytes` are of the plain file as it is published; `copies` are
+    the sha256 of other texts that are known to hold the same numbers, as a mirror may have them. `sources` are what it is made from,
     in order: usually the file itself, perhaps compressed. `convert` names the function of `rfx.data.convert` that makes
-    LIBSVM text of the sources. No sources: nobody serves it, a person must put it there.
+    LIBSVM text of the sources, or of `instead`, a source that only a mirror has. No sources: nobody serves it, a person must
+    put it there.
     """
 
     role: str
     filename: str
-    rows: int | None = None
+    rows: int
     sha256: str | None = None
+    bytes: int | None = None
+    copies: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     convert: str | None = None
+    instead: Source | None = None
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,6 @@ class SplitSpec:
     n_train: int | None = None
     n_test: int | None = None
     seed: int = 0
-    scaling: str | None = None
-    target_scaling: str | None = None
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -82,8 +85,6 @@ class DatasetInfo:
     labels: dict[float, float] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     builtin: bool = False
-    scaling: str = "none"
-    target_scaling: str = "none"
     obtain: str | None = None
     substitute_for: str | None = None
     note: str | None = None
@@ -103,6 +104,9 @@ def _file(entry: dict) -> DataFile:
         url, md5 = entry.pop("url", None), entry.pop("md5", None)
         sources = [{"url": url, "md5": md5}] if url else []
     named = [{"filename": urlsplit(source["url"]).path.rpartition("/")[2]} | source for source in sources]
+    entry["copies"] = tuple(entry.get("copies", ()))
+    if "instead" in entry:
+        entry["instead"] = Source(url=None, **entry["instead"])
     return DataFile(**entry, sources=tuple(Source(**source) for source in named))
 
 

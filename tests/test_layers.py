@@ -59,7 +59,7 @@ def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom rfx.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'scipy', 'numba', 'pandas', 'sklearn', 'matplotlib', 'pooch', 'requests'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'scipy', 'numba', 'pandas', 'sklearn', 'matplotlib', 'tqdm', 'http.client'} & set(sys.modules)\n"
         "print('HEAVY', sorted(heavy))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

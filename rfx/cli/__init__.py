@@ -4,12 +4,13 @@ import contextlib
 import importlib
 import os
 import sys
+import warnings
 
 import click
 
 from rfx import interrupts
 from rfx._version import __version__
-from rfx.errors import RfxError
+from rfx.errors import RfxError, RfxWarning
 
 COMMANDS = {
     "fetch": "Fetch data sets, once, checked against their checksums.",
@@ -79,6 +80,7 @@ def main(args=None):
     has gone.
     """
     args = sys.argv[1:] if args is None else list(args)
+    _say_warnings()
     with interrupts.terminate_as_interrupt():
         code = _run(args)
         _drop_unwritten()
@@ -111,6 +113,19 @@ def _run(args) -> int:
             raise
         click.echo(f"rfx: {_sentence(error)}", err=True)
         return getattr(error, "exit_code", 1)
+
+
+def _say_warnings() -> None:
+    """What rfx warns of is a sentence on standard error, as its errors are."""
+    others = warnings.showwarning
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if issubclass(category, RfxWarning):
+            click.echo(f"rfx: {message}", err=True)
+        else:
+            others(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
 
 
 def _sentence(error) -> str:

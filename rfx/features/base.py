@@ -204,7 +204,7 @@ def _aliases(value) -> dict[str, tuple]:
 
 # kernel -> map; other name -> (map, kernel)
 ALIASES = Registry("feature map", "rfx.features", _aliases)
-MAPS = Registry("feature map", "rfx.features", _declares, "rfx.feature_maps")
+MAPS = Registry("kernel", "rfx.features", _declares, "rfx.feature_maps")
 
 
 def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params) -> FeatureMap:

@@ -58,6 +58,20 @@ def create(name: str, **options):
     return method
 
 
+def _check_plugins(path, header) -> None:
+    """Refuse, with a DataError, a model that needs a method or a kernel of a package that is not installed."""
+    from rfx.kernels import KERNELS
+
+    plugins = header.get("plugins")
+    for plugin in plugins if isinstance(plugins, list) else ():
+        known = next((known for known in (METHODS, KERNELS) if isinstance(plugin, dict) and known.kind == plugin.get("kind")), None)
+        if known is not None and plugin.get("name") not in known:
+            raise DataError(
+                f"model {path} needs the {known.kind} {plugin.get('name')!s:.80} of package {plugin.get('package')!s:.80}, which is not "
+                "installed; install it"
+            )
+
+
 def load(path):
     """The trained method of a model file.
 
@@ -66,6 +80,7 @@ def load(path):
     from rfx import model
 
     header, arrays = model.read(path)
+    _check_plugins(path, header)
     try:
         return get(header["method"]).from_state(header, arrays)
     except RfxError as error:

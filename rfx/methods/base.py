@@ -261,6 +261,7 @@ class Method:
             "info": self.info,
             "target_scaler": None if self.target_scaler is None else self.target_scaler.to_dict(),
             "scaling": self.params["scaling"],
+            "plugins": self._plugins(),
         }
         scaler = self.scaler.to_dict()
         header["scaler"] = {key: value for key, value in scaler.items() if not isinstance(value, np.ndarray)}
@@ -268,6 +269,14 @@ class Method:
         if self.classes is not None:
             arrays["classes"] = self.classes
         return model_file.write(path, header, arrays)
+
+    def _plugins(self) -> list[dict]:
+        """What of this comes from other packages, and which: kind, name, package."""
+        from rfx.methods import METHODS
+
+        used = [(METHODS, self.name), *((kernels.KERNELS, name) for name in [self.params.get("kernel")] if name)]
+        found = [{"kind": known.kind, "name": name, "package": known.package_of(name)} for known, name in used]
+        return [plugin for plugin in found if plugin["package"]]
 
     @classmethod
     def saved_arrays(cls, header: dict) -> dict[str, model_file.Array]:

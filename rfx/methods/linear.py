@@ -80,7 +80,7 @@ class LinearMethod(Method):
     def _sample(self, X, Y, lam) -> FeatureMap:
         """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and `--choose`."""
         pool = self._draw(X, self._n_drawn(), self._learn_kernel(X, Y, lam))
-        if self.params["choose"] is None:
+        if self.params.get("choose") is None:
             return pool
         curved = 1.0 if self.loss.name == "squared" else leverage.NEAR_MARGIN
         return leverage.draw(pool, X, self.params["n_features"], lam / curved, self.params["seed"])

@@ -1,0 +1,60 @@
+"""For rfx: the kernel `inverse-quadratic`, exact and as random features, and the method `landweber`."""
+
+import numpy as np
+
+from rfx.features.fourier import FREQUENCY, SHARED, FourierMap
+from rfx.features.random import normals, uniforms
+from rfx.kernels import GammaKernel
+from rfx.methods.linear import OPTIONS, LinearMethod
+from rfx.methods.options import LOSS
+from rfx.operators.mapped import feature_matrix
+from rfx.options import Option
+from rfx.solvers.base import Solution
+
+
+class InverseQuadratic(GammaKernel):
+    """The tile that is finished holds gamma ||x - y||^2, for gamma is what GammaKernel scales by, squared what is compared."""
+
+    name = "inverse-quadratic"
+    formula = "1 / (1 + gamma ||x - y||_2^2)"
+    metric = "squared"
+
+    def finish(self, tile, params, n_inputs, lengths):
+        tile += 1
+        np.reciprocal(tile, out=tile)
+
+
+class InverseQuadraticMap(FourierMap):
+    """1 / (1 + r) is the mean of exp(-e r) over exponential e: a Gaussian's frequencies, each of a random bandwidth."""
+
+    kernels = (InverseQuadratic(),)
+
+    @classmethod
+    def frequencies(cls, name, n_inputs, first, last, seed, gamma):
+        e = -np.log(uniforms(seed, SHARED, first, last, 1))
+        return np.sqrt(2 * gamma * e) * normals(seed, FREQUENCY, first, last, n_inputs)
+
+
+class Landweber(LinearMethod):
+    """1/2 ||Z w - y||^2 by so few steps of gradient descent that stopping is what regularises."""
+
+    name = "landweber"
+    summary = "random features, least squares by gradient descent stopped early"
+    options = (
+        *(option for option in OPTIONS if option.name != "max_iter"),
+        LOSS.but(choices=("squared",), default="squared"),
+        Option("steps", int, "Steps of gradient descent.", low=1, high=10**6, default=100),
+    )
+
+    def _fit(self, X, Y):
+        self.lam, steps = 0.0, self.params["steps"]
+        feature_map = self._timed(self._sample, X, Y, 1.0)
+        scale = feature_map.n_features**-0.5
+        Z = feature_matrix(feature_map, X, scale, self.params["max_memory"])
+        W, v = np.zeros((Z.shape[1], Y.shape[1])), np.ones(Z.shape[1])
+        for _ in range(10):  # the largest eigenvalue of Z'Z
+            v = Z.normal(v / np.linalg.norm(v))
+        for _ in range(steps):
+            W -= Z.rmatvec(Z.matvec(W) - Y) / (1.2 * np.linalg.norm(v))
+        self._keep_nonzero(feature_map, scale * W)
+        return Solution(W, 0.5 * float(np.sum((Z.matvec(W) - Y) ** 2)), None, steps, "converged")

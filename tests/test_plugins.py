@@ -1,0 +1,163 @@
+"""Plug-ins: the package in tests/plugin, installed and used from the shell by processes of their own; bad ones are a sentence."""
+
+import csv
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "tests/plugin"
+# a file: reading it takes no scikit-learn
+ROWS = ROOT / "tests/fixtures/cancer.libsvm"
+DOCUMENT = (ROOT / "docs/plugins.md").read_text()
+NEEDED = r"needs the method landweber of package rfx-example 1.0, which is not installed; install it"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder for PYTHONPATH with the example installed; pip would want to fetch what it builds with."""
+    pytest.importorskip("setuptools")
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    shutil.copytree(EXAMPLE, source / "plugin")
+    code = "import setuptools; setuptools.setup()"
+    commands = ["-q", "install_lib", "--install-dir", target, "install_egg_info", "--install-dir", target]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *commands], cwd=source / "plugin", check=True, capture_output=True)
+    return target
+
+
+@pytest.fixture
+def rfx(installed, tmp_path):
+    """Run a command line in tmp_path, with the example or with other folders: (exit code, standard output, standard error)."""
+
+    def run(*arguments, folders=(installed,), program=("-m", "rfx")):
+        path = os.pathsep.join(map(str, [ROOT, *folders]))
+        known = os.environ | {"PYTHONPATH": path, "RFX_DATA": str(tmp_path / "data")}
+        done = subprocess.run([sys.executable, *program, *map(str, arguments)], cwd=tmp_path, env=known, capture_output=True, text=True)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def package(folder, name, entry_points, code=""):
+    """An installed package in `folder`: a module, its metadata and its entry points."""
+    info = folder / f"{name}-2.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.0\n")
+    (info / "entry_points.txt").write_text(entry_points)
+    (folder / f"{name}.py").write_text(code)
+    return folder
+
+
+def test_the_document_shows_the_whole_package():
+    files = re.findall(r"^```(toml|python)\n(.*?)^```$", DOCUMENT, re.S | re.M)
+    assert dict(files) == {"toml": (EXAMPLE / "pyproject.toml").read_text(), "python": (EXAMPLE / "rfx_example.py").read_text()}
+    assert len(files) == 2
+
+
+def test_the_documents_commands_run(rfx):
+    lines = re.findall(r"^\$ (.*)$", DOCUMENT, re.M)
+    assert lines[0] == "pip install ."
+    for line in lines[1:]:
+        program, *arguments = shlex.split(line)
+        code, out, err = rfx(*arguments)
+        assert program == "rfx" and code == 0 and not err, line
+        assert out or "-o" in arguments
+
+
+def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
+    words = f"--data {ROWS} --task binary --kernel inverse-quadratic --gamma 0.5 --n-features 64".split()
+    code, out, _ = rfx("train", "--method", "landweber", *words, "--steps", "30", "--model", "m.npz", "--test", ROWS, "--json")
+    trained = json.loads(out)
+    assert code == 0 and trained["method"] == "landweber" and trained["score"] > 0.9 and trained["n_iter"] == 30
+    code, out, _ = rfx("eval", "m.npz", "--data", ROWS, "--json")
+    assert code == 0 and json.loads(out)["score"] == trained["score"]
+    code, out, err = rfx("predict", "m.npz", ROWS, folders=())
+    assert (code, out) == (1, "") and re.search(NEEDED, err)
+    # rfx's own method with the package's kernel needs it, too
+    assert rfx("train", "--method", "rf", *words, "--model", "k.npz")[0] == 0
+    code, out, err = rfx("predict", "k.npz", ROWS, folders=())
+    assert (code, out) == (1, "") and "needs the kernel inverse-quadratic of package rfx-example 1.0" in err
+
+
+def test_options_are_listed_and_checked(rfx):
+    code, out, err = rfx("methods", "--json")
+    listed = {method["name"]: method["options"] for method in json.loads(out)}
+    assert code == 0 and not err and listed["landweber"]["steps"] == 100 and "rounds" in listed["sparse-rf"]
+    assert "--steps VALUE" in rfx("train", "--help")[1] and "inverse-quadratic" in rfx("featurize", "--help")[1]
+    code, _, err = rfx("train", "--method", "landweber", "--steps", "0", "--data", ROWS)
+    assert code == 2 and "--steps is '0'; it must be a whole number 1 or more" in err
+
+
+def test_a_plan(rfx, tmp_path):
+    plan = f"""
+[[run]]
+dataset = "{ROWS}"
+method = "landweber"
+options.task = "binary"
+options.kernel = "inverse-quadratic"
+options.steps = [5, 20]
+"""
+    (tmp_path / "plan.toml").write_text(plan)
+    code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
+    assert code == 0, err
+    with open(tmp_path / "r.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(int(row["n_iter"]) for row in rows) == [5, 20] and {row["status"] for row in rows} == {"ok"}
+    (tmp_path / "plan.toml").write_text(plan.replace("[5, 20]", '"many"'))
+    code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
+    assert code == 2 and "options.steps: --steps is 'many'; it must be a whole number" in err
+
+
+def test_its_features_estimate_its_kernel(rfx):
+    code, out, err = rfx(
+        program=(
+            "-c",
+            "import numpy as np\nfrom rfx import features, kernels\n"
+            "X = np.random.default_rng(0).uniform(-1, 1, (9, 5))\n"
+            "Z = features.sample('inverse-quadratic', 5, 200_000, 1, dtype=np.float64, gamma=0.7).transform(X)\n"
+            "exact = kernels.block('inverse-quadratic', X, X, {'gamma': 0.7})\n"
+            "np.testing.assert_allclose(exact, 1 / (1 + 0.7 * ((X[:, None] - X) ** 2).sum(-1)), atol=1e-12)\n"
+            "print(np.abs(Z @ Z.T / 200_000 - exact).max())\n",
+        )
+    )
+    # five standard errors of a mean of 200,000 products of variance 1.5 at most
+    assert code == 0 and float(out) < 5 * np.sqrt(1.5 / 200_000), err
+
+
+FAILS = "[rfx.methods]\nbroken = broken:Method\n[rfx.feature_maps]\nbroken-kernel = broken:Map\n"
+
+
+@pytest.mark.parametrize("code", ["import nothing_of_that_name", "raise SystemExit(3)", "Method = Map = None"])
+def test_one_that_fails_is_left_out(rfx, tmp_path, code):
+    folders = [package(tmp_path / "site", "broken", FAILS, code)]
+    status, out, err = rfx("methods", folders=folders)
+    assert status == 0 and "rf: random features" in out and "broken" not in out
+    assert "method broken of package broken 2.0" in err and "kernel broken-kernel of package broken 2.0" in err
+    assert all(line.endswith("; it is left out") for line in err.splitlines()) and len(err.splitlines()) == 2
+
+
+def test_what_fails_does_not_stop_others(rfx, tmp_path):
+    folders = [package(tmp_path / "site", "broken", FAILS, "import nothing_of_that_name")]
+    words = ["--data", ROWS, "--task", "binary"]
+    assert rfx("train", "--method", "rf", *words, "--n-features", "16", folders=folders)[0] == 0
+    status, out, err = rfx("train", "--method", "broken", *words, folders=folders)
+    assert status == 1 and out == "" and "method broken of package broken 2.0" in err and "mend that package or remove it" in err
+
+
+def test_a_name_that_is_taken(rfx, installed, tmp_path):
+    taken = package(tmp_path / "one", "taken", "[rfx.methods]\nrf = taken:RF\n", "from rfx.methods.rf import RF\n")
+    second = package(tmp_path / "two", "second", "[rfx.methods]\nlandweber = rfx_example:Landweber\n")
+    status, out, err = rfx("methods", folders=[installed, taken, second])
+    assert status == 0 and out.count("landweber:") == 1 and out.count("\nrf:") == 1
+    assert "method rf of package taken 2.0 is left out: rfx has one of that name" in err
+    assert "packages rfx-example 1.0 and second 2.0 both have 'landweber' of rfx.methods; the first is used" in err
+    assert rfx("train", "--method", "rf", "--data", ROWS, "--task", "binary", "--n-features", "16", folders=[taken])[2] == ""

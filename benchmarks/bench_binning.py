@@ -24,7 +24,8 @@ from rfx.losses import SquaredHinge
 from rfx.operators.binned import BinnedMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import bins
-from rfx.solvers.l1.bins import rb_l1_certificate, solve_rb_l1
+from rfx.solvers.l1.bins import solve_rb_l1
+from rfx.solvers.l1.dual import l1_certificate
 
 
 def data(options):
@@ -93,7 +94,7 @@ def l1(options, eps):
         model = train(y, matrix, f"-s 5 -c {1 / options.lam} -e {eps} -q")
         w = np.ctypeslib.as_array(model.w, (Z.shape[1],)) * (1 if model.label[0] > 0 else -1)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    objective, gap, _ = rb_l1_certificate(Z, y, w, options.lam, SquaredHinge)
+    objective, gap, _ = l1_certificate(Z, y, w, options.lam, SquaredHinge)
     return {"seconds": seconds, "cpu": cpu, "objective": objective, "gap": gap / objective, "nnz": int(np.count_nonzero(w))}
 
 

@@ -63,7 +63,7 @@ def liblinear(options, eps):
 
 def certified(blocks, y, options, solution):
     """Objective and gap by code that both share."""
-    objective, gap = l1_certificate(blocks, y, solution.coef, options.lam, SquaredHinge)
+    objective, gap, _ = l1_certificate(blocks, y, solution.coef, options.lam, SquaredHinge)
     nnz = int(np.count_nonzero(solution.coef))
     return {"objective": objective, "gap": gap / objective, "nnz": nnz, "n_iter": solution.n_iter}
 

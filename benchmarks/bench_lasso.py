@@ -19,8 +19,8 @@ from rfx import env
 from rfx.losses import Squared
 from rfx.operators.dense import DenseMatrix
 from rfx.solvers.base import Budget
+from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import lambda_max, solve_l1
-from rfx.solvers.published.liblinear import l1_certificate
 
 PEERS = {"sklearn": "sklearn", "celer": "celer", "skglm": "skglm"}
 
@@ -79,7 +79,7 @@ def main():
     print("|---|---|---|---|---|---|---|")
 
     def row(name, matrix, coef, seconds, cpu):
-        objective, gap = l1_certificate(matrix, y, coef, lam, Squared)
+        objective, gap, _ = l1_certificate(matrix, y, coef, lam, Squared)
         print(
             f"| {name} | {seconds:.2f} | {cpu:.2f} | {seconds / ours:.1f} | {objective:.4f} | {gap / objective:.1e} "
             f"| {np.count_nonzero(coef)} |",
@@ -103,7 +103,7 @@ def main():
         peer(name, Z[:500].copy(order="F"), y[:500], lam, 1e-2)
         for tol in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
             coef, seconds, cpu = timed(lambda: peer(name, Z, y, lam, tol))
-            objective, gap = l1_certificate(matrix, y, coef, lam, Squared)
+            objective, gap, _ = l1_certificate(matrix, y, coef, lam, Squared)
             if gap / objective <= goal:
                 break
         row(f"{name}, tol = {tol:g}", matrix, coef, seconds, cpu)

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from rfx import env, kernels, methods
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators import kernel as kernel_operator
 from rfx.operators.kernel import KernelMatrix
@@ -167,7 +167,7 @@ def test_what_is_refused():
         solve_kernel_newton(K, y[:9], 1.0, Logistic)
     with pytest.raises(UsageError, match=r"labels of the logistic loss must be -1 and \+1"):
         solve_kernel_newton(K, (y + 1) / 2, 1.0, Logistic)
-    with pytest.raises(DataError, match="at least one row"):
+    with pytest.raises(UsageError, match="at least one row"):
         solve_kernel_newton(KernelMatrix("gaussian", X[:0], {"gamma": 1.0}), y[:0], 1.0, Logistic)
 
 

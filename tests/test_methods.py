@@ -42,7 +42,9 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     method = fitted(name, task)
     y = TARGETS[task][300:]
     assert method.info["task"] == task
-    assert method.info["converged"] and 0 <= method.info["gap"] <= 1e-2 * max(1.0, method.info["objective"])
+    # over the features of the last round, where there are rounds
+    gap = method.info.get("round_gap", method.info["gap"])
+    assert method.info["converged"] and 0 <= gap <= 1e-2 * max(1.0, method.info["objective"]) and gap <= method.info["gap"]
     score = method.score(X[300:], y)
     if task == "regression":
         assert score["metric"] == "rmse" and score["score"] < 0.12
@@ -68,18 +70,13 @@ def test_same_seed_same_model(name):
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
 def test_liblinear_agrees_with_rfx(name, loss):
-    ours = (
-        fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64", rounds=1)
-        if name == "sparse-rf"
-        else fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64")
-    )
-    more = {"rounds": 1} if name == "sparse-rf" else {}
-    theirs = fitted(name, "binary", loss=loss, tol=1e-7, dtype="float64", solver="liblinear", **more)
+    # at a smaller lambda LIBLINEAR ends at its 1000th iteration, far from the optimum
+    more = {"rounds": 1, "lam": 3.0} if name == "sparse-rf" else {}
+    ours = fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64", **more)
+    theirs = fitted(name, "binary", loss=loss, tol=1e-5, dtype="float64", solver="liblinear", **more)
     assert theirs.info["solver"] == "liblinear"
-    # LIBLINEAR sees only the screened columns in a round, so ours may be lower, never higher
-    assert ours.info["objective"] <= theirs.info["objective"] * (1 + 1e-4)
-    if name == "rf":
-        assert ours.info["objective"] == pytest.approx(theirs.info["objective"], rel=1e-4)
+    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-3 if name == "sparse-rf" else 1e-4)
+    assert theirs.info["objective"] - theirs.info["gap"] <= ours.info["objective"] <= theirs.info["objective"] * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

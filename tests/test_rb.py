@@ -14,7 +14,8 @@ from rfx.operators.dense import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.l1 import bins
-from rfx.solvers.l1.bins import _epoch, rb_l1_certificate, solve_rb_l1
+from rfx.solvers.l1.bins import _epoch, solve_rb_l1
+from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.l2 import l2_certificate, solve_l2
@@ -151,7 +152,7 @@ def test_l1_agrees_with_the_dense_solver(name, share, many, monkeypatch):
     assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
     f = DENSE @ solution.coef
     assert solution.objective == pytest.approx(lam * np.abs(solution.coef).sum() + loss.value(f, y).sum(), rel=1e-9)
-    objective, gap, g = rb_l1_certificate(Z, y, solution.coef, lam, loss)
+    objective, gap, g = l1_certificate(Z, y, solution.coef, lam, loss)
     # the solver keeps the best dual value of all its steps
     assert objective == pytest.approx(solution.objective) and solution.gap <= gap * (1 + 1e-6) + 1e-9 * objective
     np.testing.assert_allclose(g, DENSE.T @ loss.derivative(f, y), atol=1e-9)

@@ -158,6 +158,9 @@ def _readable(row):
     yield "model", f"{row['model_size']}{of}, {row['model_bytes'] / 1024:.0f} KiB" if row.get("model_bytes") else f"{row['model_size']}{of}"
     gap = _relative_gap(row)
     certificate = "no certificate" if gap is None else f"relative gap {gap:.1e}"
+    if "round_gap" in row["params"]:
+        last = row["params"]["round_gap"] / max(abs(row["objective"]), 1e-300)
+        certificate += f" over all features, {last:.1e} over those of the last round"
     ended = "converged" if row["converged"] else "DID NOT CONVERGE"
     yield "training", f"objective {row['objective']:.6g}, {certificate}, {row['n_iter']} iterations, {ended}"
     if row.get("score") is not None:

@@ -8,7 +8,7 @@ from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
-from rfx.solvers.l1.algorithm1 import screened, solve_rounds
+from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
 from rfx.solvers.l1.newton import path_l1
 from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.published.liblinear import solve_liblinear
@@ -45,7 +45,7 @@ class SparseRF(LinearMethod):
 
     def _fit(self, X, Y):
         p = self.params
-        feature_map = self._timed(self._sample, X, Y, 1.0)
+        feature_map, self.measured = self._timed(self._sample, X, Y, 1.0), {}
         if p["lam_path"]:
             return self._fit_path(feature_map, X, Y)
         self.lam = self._choose_lam(feature_map, X, Y) if isinstance(p["lam"], str) else p["lam"]
@@ -69,10 +69,19 @@ class SparseRF(LinearMethod):
         if p["solver"] == "liblinear":
 
             def solve(part, y, lam, loss, budget):
+                # its tolerance is another one, and the same in all rounds
                 return solve_liblinear(part, y, lam, loss, self._budget(), penalty="l1", seed=p["seed"])
 
-            solve = screened(solve)
-        return self._each_output(Y, lambda y: solve_rounds(Z, y, lam, self.loss, self._budget(), rounds=p["rounds"], solve=solve))
+            solve = in_parts(solve)
+        solution = self._each_output(Y, lambda y: solve_rounds(Z, y, lam, self.loss, self._budget(), rounds=p["rounds"], solve=solve))
+        # what --tol is about: the gap that is reported is over all features, dropped ones too
+        last = solution.trace[-1]["iteration"]
+        gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)
+        self.measured = {"round_gap": gap} if last > 1 else {}
+        return solution
+
+    def _describe(self):
+        return super()._describe() | self.measured
 
     def _choose_lam(self, feature_map, X, Y) -> float:
         """The lambda of 1, 10, 100, 1000 with the best score on held-out rows, or the one closest to rf's (match-rf)."""

@@ -128,16 +128,16 @@ def stack(solutions: list[Solution], coef=None, of: str = "output") -> Solution:
 def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
     """y as float64, (N,) or (N, k).
 
-    Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, targets that are not one for each
-    row of Z, and labels of a loss for classes that are not -1 and +1.
+    Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, no rows, targets that are not one for
+    each row of Z, and labels of a loss for classes that are not -1 and +1.
     """
     if loss.name not in losses:
         choice = f"choose {', '.join(losses[:-1])} or {losses[-1]}" if len(losses) > 1 else f"it is for {losses[0]} loss"
         raise UsageError(f"loss {loss.name!r} is none of those that this solver has; {choice}")
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"lambda is {lam}; it must be a positive number")
-    if len(y) != Z.shape[0]:
-        raise UsageError(f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row")
+    if len(y) != Z.shape[0] or not len(y):
+        raise UsageError(f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row, and at least one row")
     y = np.ascontiguousarray(y, dtype=np.float64)
     if loss.name != "squared" and not np.all(np.abs(y) == 1.0):
         raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")

@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 
 from rfx.errors import UsageError
 from rfx.operators.cg import dots
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, for_output, stack
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, for_output, stack, start
 from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.newton import FLAT
 
@@ -18,8 +18,8 @@ def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, ca
 
     K: (n, n) float64, symmetric positive semidefinite. Y: (n, k) targets, or labels in {-1, +1}. loss: squared,
     squared_hinge or logistic of rfx.losses. budget: tol is the gap divided by the objective (1e-6), max_iter are Newton steps
-    a column (100; n_iter counts them, a ridge solution is one). warm: (n, k) coefficients to start from. Raises UsageError for a
-    loss without second derivative, a lam that is not positive or targets that are not one for each row.
+    a column (100; n_iter counts them, a ridge solution is one). warm: (n, k) coefficients to start from. Raises UsageError as
+    `check_problem` does, and for a lam below the rounding of K.
     """
     Y = check_problem(K, Y, lam, loss)
     budget = budget.filled(tol=1e-6, max_iter=100)
@@ -37,10 +37,9 @@ def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, ca
             q[chosen] -= s * lapack.dpotrs(factor, -s * Kv[chosen], lower=1)[0].ravel()
         return q / lam
 
-    starts = np.zeros_like(Y) if warm is None else warm
     return stack([
-        newton(lambda v: K @ v, direction, y, lam, loss, budget, start, Recorder(for_output(callback, k)))
-        for k, (y, start) in enumerate(zip(Y.T, starts.T))
+        newton(lambda v: K @ v, direction, y, lam, loss, budget, first, Recorder(for_output(callback, k)))
+        for k, (y, first) in enumerate(zip(Y.T, start(warm, Y.shape).T))
     ])  # fmt: skip
 
 

@@ -8,7 +8,6 @@ q = -v / lam + S t makes that (lam + S K S) t = S K v / lam, symmetric and posit
 
 import numpy as np
 
-from rfx.errors import DataError
 from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.kernel import KernelMatrix
@@ -37,11 +36,9 @@ def solve_kernel_newton(K: KernelMatrix, Y, lam, loss, budget: Budget = Budget()
 
     Kernel values are float32 until that is solved; then decision values are made anew in float64, in which the solver goes on
     where the gap, which is always that of the kernel in float64 in the end, asks for it. Raises UsageError as `check_problem`
-    does, DataError for no rows.
+    does.
     """
     Y = check_problem(K, Y, lam, loss)
-    if len(Y) == 0:
-        raise DataError("a kernel machine needs at least one row, but there is none")
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
     values = _Values(K, lam, budget, seed)
     outputs = Y.reshape(len(Y), -1)
@@ -84,8 +81,8 @@ class _Values:
         chosen = roots > FLAT * max(roots.max(), FLAT)
         s = np.where(chosen, roots, 0.0)
         # From q = 0 on the chosen rows, where the residual is v itself; from t = 0 it would be larger by about K / lam.
-        start = np.divide(v, self.lam * roots, out=np.zeros_like(v), where=chosen)
-        residual = -self.lam * start
+        first = np.divide(v, self.lam * roots, out=np.zeros_like(v), where=chosen)
+        residual = -self.lam * first
         if not chosen.all():
             residual -= s * self.quick(np.where(chosen, 0.0, -v)) / self.lam
         bound = (accuracy * np.linalg.norm(v)) ** 2

@@ -9,14 +9,14 @@ values made anew in float64, never with the factor or with the values that a sol
 import numpy as np
 from scipy.linalg import lapack
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.losses import Squared
 from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.cholesky import factor_in_place
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 
 # The largest rank of a preconditioner, and the least.
 _MOST, _LEAST = 2000, 128
@@ -35,22 +35,14 @@ def solve_kernel_ridge(
     fits, for a preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K besides the one that fills it. An
-    entry of the trace is a pass and says which `path` was taken. Raises UsageError for another loss or lam, DataError where the
-    rows and Y do not fit together or hold values that are not finite.
+    entry of the trace is a pass and says which `path` was taken. Raises UsageError as `check_problem` does, DataError where X or Y
+    hold values that are not finite.
     """
-    if loss.name != "squared":
-        raise UsageError(f"loss {loss.name!r} has no kernel ridge regression; it takes squared")
-    if not (np.isfinite(lam) and lam > 0):
-        raise UsageError(f"lam is {lam!r}, but kernel ridge takes a number in (0, inf)")
-    Y = np.asarray(Y, dtype=np.float64)
-    if Y.ndim not in (1, 2) or Y.shape[0] != K.shape[0]:
-        raise DataError(f"targets of shape {Y.shape} do not fit {K.shape[0]} rows")
-    if K.shape[0] == 0:
-        raise DataError("kernel ridge needs at least one row, but there is none")
+    Y = check_problem(K, Y, lam, loss, ("squared",))
     if not np.isfinite(Y).all():
         raise DataError("a target is nan or infinite; remove that row")
     system = _System(K, Y.reshape(len(Y), -1), lam, budget.filled(tol=1e-8, max_iter=500, memory_mb=default_memory_mb()), seed)
-    alpha = np.zeros(system.Y.shape) if warm is None else np.array(warm, dtype=np.float64).reshape(system.Y.shape)
+    alpha = start(warm, Y.shape).reshape(system.Y.shape)
     return system.refine(alpha, Recorder(callback), Y.shape)
 
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.losses import SquaredHinge
 from rfx.operators.base import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
 
@@ -61,8 +61,7 @@ def solve_kernel_svm(
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. The trace has one
     entry per round, with active rows, support vectors, columns and inner steps as well. Kernel values are
     float32 where that can do; in the end all are computed once more in float64 for the objective and the gap, and where the
-    gap is then too large the solver goes on in float64. Raises UsageError for lam, loss or tol, DataError for rows or labels
-    that can't be used.
+    gap is then too large the solver goes on in float64. Raises UsageError as `check_problem` does, and for tol.
     """
     budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
     problem = _Problem(K, y, lam, loss, bias, budget.tol, warm)
@@ -122,19 +121,9 @@ class _Problem:
     """Data, dual variables and decision values; everything divided by lam."""
 
     def __init__(self, K, y, lam, loss, bias, tol, warm):
-        if not (np.isfinite(lam) and lam > 0):
-            raise UsageError(f"lam is {lam!r}, but a kernel SVM takes a number in (0, inf)")
-        if loss.name not in ("hinge", "squared_hinge"):
-            raise UsageError(f"loss {loss.name!r} is unknown to the kernel SVM; choose one of hinge, squared_hinge")
+        self.y = check_problem(K, y, lam, loss, ("hinge", "squared_hinge"))
         if not 0 < tol < np.inf:
             raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
-        self.y = np.asarray(y, dtype=np.float64)
-        if self.y.shape != (K.shape[0],):
-            raise DataError(f"labels of shape {self.y.shape} do not fit {K.shape[0]} rows")
-        if len(self.y) == 0:
-            raise DataError("a kernel SVM needs at least one row, but there is none")
-        if not np.all(np.abs(self.y) == 1):
-            raise DataError("a kernel SVM takes the labels -1 and +1; map the two classes to them")
         self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
         self.C = 1.0 / lam
         self.shift = 0.5 * lam if self.squared else 0.0
@@ -150,7 +139,7 @@ class _Problem:
         # The objective at the last refresh, to measure gaps against; unknown before.
         self.scale = None
         if warm is not None:
-            self._warm_start(np.asarray(warm, dtype=np.float64))
+            self._warm_start(start(warm, self.y.shape))
 
     def _too_coarse(self) -> bool:
         """Whether rounding to float32 could outweigh the shift that makes the squared hinge's dual bounded."""
@@ -183,8 +172,6 @@ class _Problem:
         self.f[:], self.seen[:] = 0.0, 0.0
 
     def _warm_start(self, beta0):
-        if beta0.shape != self.y.shape or not np.isfinite(beta0).all():
-            raise DataError(f"warm must hold {len(self.y)} finite numbers, one per row")
         self.beta = np.clip(beta0, self.lo, self.hi)
         if self.bias:
             # The heavier class is scaled down until both weigh the same.

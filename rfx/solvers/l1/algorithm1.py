@@ -7,6 +7,7 @@ import numpy as np
 
 from rfx.operators.base import default_memory_mb
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution
+from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.newton import filled, solve_l1
 
@@ -18,13 +19,17 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
     """Minimise lam ||w||_1 + sum L(w.phi(x), y) (eq. 9) over D features, a part of them at a time.
 
     Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it from the last
-    weights, and drops the features whose weight is zero.
+    weights, and drops the features whose weight is zero, for good.
 
     Z: (N, D) features, of which those of a round are held in memory, up to the budget's. y: (N,). budget: that of `solve_l1` for
     each round; only the last one needs its tol, the others have EARLY_TOL at least. warm: (D,) weights; features with one are in
     the first working set. solve(Z, y, lam, loss, budget, warm) -> Solution minimises over the columns it is given, `solve_l1`
-    by default. Returns coef (D,); objective and certificate are those of the last working set; the trace has an entry a round:
-    `iteration`, `features` (seen), `working_set` (its size), `nnz`, `objective`, `gap`.
+    by default.
+
+    Returns coef (D,). Objective and gap are those of all D features, dropped ones too: the gap says how far from the optimum of
+    equation 9 the dropping can have left the answer, and is as a rule far above the tolerance. The status is that of the last
+    round, whose own gap is in the trace, of which an entry is a round: `iteration`, `features` (seen), `working_set` (its size),
+    `nnz`, `objective`, `gap`.
     """
     n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
     solve = partial(solve_l1, gram=gram) if solve is None else solve
@@ -46,22 +51,34 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
         iterations += solution.n_iter
         sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
-    return Solution(coef, solution.objective, solution.certificate, iterations, solution.status, record.trace)
+    certificate = solution.certificate
+    if len(candidates) < n_features:
+        f = part.matvec(solution.coef)
+        certificate = Certificate("gap", l1_certificate(Z, y, coef, lam, loss, f)[1])
+    return Solution(coef, solution.objective, certificate, iterations, solution.status, record.trace)
 
 
-def screened(solve):
-    """solve(Z, y, lam, loss, budget, warm) over the columns in use and those whose gradient exceeds lam alone.
+def in_parts(solve):
+    """A solver that keeps no working set of its own, over a part of the columns at a time: solve(Z, y, lam, loss, budget, warm).
 
-    No other can leave zero in the first step. For solvers that keep no working set of their own.
+    solve(part, y, lam, loss, budget) is given the columns in use and those whose gradient exceeds lam; then all that exceed it at
+    the answer as well, until no column left out violates more than those that were not; all columns where it gives up on a part.
+    Objective and gap are over all columns.
     """
 
-    def over_few(Z, y, lam, loss, budget, warm):
-        columns = np.flatnonzero((np.abs(Z.loss_pass(warm, loss, y)[2]) > lam) | (warm != 0))
-        if not len(columns):
-            return Solution(np.zeros(len(warm)), float(loss.value(np.zeros(len(y)), y).sum()), Certificate("gap", 0.0), 0, "converged")
-        solution = solve(Z.columns(columns), y, lam, loss, budget)
-        coef = np.zeros(len(warm))
-        coef[columns] = solution.coef
-        return replace(solution, coef=coef)
+    def over_all(Z, y, lam, loss, budget, warm):
+        coef, n_iter, status = np.array(warm, dtype=np.float64), 0, "converged"
+        objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
+        chosen = (coef != 0) | (np.abs(gradient) > lam)
+        more = chosen.any()
+        while more:
+            solution = solve(Z.columns(np.flatnonzero(chosen)), y, lam, loss, budget)
+            coef[chosen] = solution.coef
+            n_iter, status = n_iter + solution.n_iter, solution.status
+            objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
+            violation = np.abs(gradient)
+            more = not chosen.all() and (status != "converged" or np.any(violation[~chosen] > max(lam, violation[chosen].max())))
+            chosen |= violation > (lam if status == "converged" else -1.0)
+        return Solution(coef, objective, Certificate("gap", gap), n_iter, status)
 
-    return over_few
+    return over_all

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
-from rfx.solvers.l1.dual import best_dual
+from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import filled, largest_working_set, minimise
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
@@ -56,7 +56,7 @@ def _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, limit) -> Solut
     """
     f, settled = Z.matvec(w), False
     while True:
-        objective, gap, g = rb_l1_certificate(Z, y, w, lam, loss, f)
+        objective, gap, g = l1_certificate(Z, y, w, lam, loss, f)
         bound = max(bound, objective - gap)
         gap, nnz = max(0.0, objective - bound), int(np.count_nonzero(w))
         record(lambda now=w: now, iteration=n_iter, objective=objective, gap=gap, nnz=nnz, working=len(w))
@@ -70,15 +70,6 @@ def _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, limit) -> Solut
         w, f = _search(Z, y, w, f, target, lam, loss, objective)
         settled = np.count_nonzero(before != (w != 0)) < _SETTLED * np.count_nonzero(w)
         n_iter += 1
-
-
-def rb_l1_certificate(Z, y, w, lam, loss, f=None):
-    """(objective, duality gap, gradient (D,)) at w (D,); f: Z w where it is known."""
-    f = Z.matvec(w) if f is None else f
-    u = loss.derivative(f, y)
-    g = Z.rmatvec(u)
-    objective = lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
-    return objective, max(0.0, objective - best_dual(loss, u, y, lam, g)[0]), g
 
 
 def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):

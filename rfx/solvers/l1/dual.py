@@ -26,9 +26,15 @@ def best_dual(loss, direction, y, lam, gradient) -> tuple[float, float]:
     return -float(loss.conjugate(loss.clip_dual(s * direction, y), y).sum()), s
 
 
-def l1_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
-    """(objective, duality gap) of lam ||w||_1 + sum L(z.w, y) at any w = coef (D,), in one pass over the features Z (N, D)."""
-    coef = np.asarray(coef, np.float64)
-    f, value, gradient = Z.loss_pass(coef, loss, y)
-    objective = float(value + lam * np.abs(coef).sum())
-    return objective, max(0.0, objective - best_dual(loss, loss.derivative(f, y), y, lam, gradient)[0])
+def l1_certificate(Z, y, w, lam, loss, f=None):
+    """(objective, duality gap, gradient (D,) of the losses) of lam ||w||_1 + sum L(z.w, y) at any w (D,); f: Z w where it is known.
+
+    Z: (N, D) features, of which this is one pass.
+    """
+    gradient = None
+    if f is None:
+        f, _, gradient = Z.loss_pass(w, loss, y)
+    u = loss.derivative(f, y)
+    gradient = Z.rmatvec(u) if gradient is None else gradient
+    objective = lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
+    return objective, max(0.0, objective - best_dual(loss, u, y, lam, gradient)[0]), gradient

@@ -41,7 +41,7 @@ def solve_liblinear(
     # the weights are those of the label that LIBLINEAR lists first
     coef = result["coef"][:, 0] * (1.0 if result["labels"][0] > 0 else -1.0)
     certificate = l1_certificate if penalty == "l1" else l2_certificate
-    return Solution(coef, **backend.ending(record, coef, *certificate(Z, y, coef, lam, loss), _iterations(printed), printed))
+    return Solution(coef, **backend.ending(record, coef, *certificate(Z, y, coef, lam, loss)[:2], _iterations(printed), printed))
 
 
 def _iterations(printed: str) -> int:

@@ -1,0 +1,114 @@
+"""Algorithm 1 of Yen et al. (2014): both solvers against a literal, slow transcription, by objective."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from rfx import methods
+from rfx.losses import Logistic, Squared, SquaredHinge
+from rfx.operators.dense import DenseMatrix
+from rfx.solvers.base import Budget
+from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
+from rfx.solvers.l1.newton import solve_l1
+from rfx.solvers.published.liblinear import solve_liblinear
+
+LAM, ROUNDS = 5.0, 3
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1, 1, (200, 3))
+Y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * RNG.standard_normal(200) > 0.3, 1.0, -1.0)
+Z = np.sqrt(2) * np.cos(X @ RNG.normal(0, 2, (3, 60)) + RNG.uniform(0, 2 * np.pi, 60))
+
+
+def value(w, columns, loss):
+    return LAM * np.abs(w).sum() + loss.value(Z[:, columns] @ w, Y).sum()
+
+
+def minimise(columns, w, loss):
+    """Coordinate descent with the bound on the curvature, until nothing moves; weights that belong at zero are exactly there."""
+    f = Z[:, columns] @ w
+    bounds = loss.curvature * (Z[:, columns] ** 2).sum(axis=0)
+    for _ in range(20_000):
+        moved = 0.0
+        for j, column in enumerate(columns):
+            free = w[j] - Z[:, column] @ loss.derivative(f, Y) / bounds[j]
+            step = np.sign(free) * max(0.0, abs(free) - LAM / bounds[j]) - w[j]
+            if step:
+                w[j] += step
+                f += step * Z[:, column]
+                moved = max(moved, abs(step))
+        if moved < 1e-6:
+            return w
+    raise AssertionError("the transcription did not converge")
+
+
+@functools.cache
+def literal(loss, rounds=ROUNDS):
+    """(objective, features with a weight), as the paper prints the algorithm."""
+    A, w = [], np.zeros(0)
+    R = Z.shape[1] // rounds
+    for t in range(rounds):
+        A = A + list(range(t * R, (t + 1) * R))
+        w = minimise(A, np.concatenate([w, np.zeros(R)]), loss)
+        A, w = [h for h, weight in zip(A, w) if weight != 0], w[w != 0]
+    return value(w, A, loss), A
+
+
+def by_liblinear(A, y, lam, loss, budget, warm=None):
+    return solve_liblinear(A, y, lam, loss, Budget(tol=1e-6), penalty="l1")
+
+
+CASES = [(solve_l1, loss) for loss in (Squared, SquaredHinge, Logistic)] + [
+    (in_parts(by_liblinear), loss) for loss in (SquaredHinge, Logistic)
+]
+
+
+def exactly(solve):
+    """Every round to the same accuracy, as printed."""
+    return lambda A, y, lam, loss, budget, warm: solve(A, y, lam, loss, Budget(tol=1e-9), warm)
+
+
+@pytest.mark.parametrize(("solve", "loss"), CASES)
+def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_features(solve, loss):
+    objective, features = literal(loss)
+    solution = solve_rounds(DenseMatrix(Z), Y, LAM, loss, rounds=ROUNDS, solve=exactly(solve))
+    assert solution.objective == pytest.approx(objective, rel=1e-6)
+    assert set(np.flatnonzero(np.abs(solution.coef) > 1e-3)) <= set(features)
+    assert solution.objective == pytest.approx(value(solution.coef, range(Z.shape[1]), loss), rel=1e-9)
+    # features that an early round dropped are wanted back at the end: far from the optimum over all, and the gap says so
+    best = literal(loss, rounds=1)[0]
+    assert best * 1.001 < solution.objective <= best + solution.gap
+    assert solution.trace[-1]["gap"] <= 1e-4 * solution.objective < solution.gap
+
+
+def test_a_screen_only_orders_the_work():
+    loss, seen = SquaredHinge, []
+
+    def solve(A, y, lam, loss, budget, warm=None):
+        seen.append(A.shape[1])
+        return by_liblinear(A, y, lam, loss, budget)
+
+    objective, _ = literal(loss, rounds=1)
+    solution = in_parts(solve)(DenseMatrix(Z), Y, LAM, loss, Budget(), np.zeros(60))
+    assert solution.objective == pytest.approx(objective, rel=1e-6) and solution.relative_gap <= 1e-4
+    # one look at the gradient at zero is not enough
+    once = solve_liblinear(
+        DenseMatrix(Z[:, np.abs(Z.T @ loss.derivative(np.zeros(200), Y)) > LAM]), Y, LAM, loss, Budget(tol=1e-6), penalty="l1"
+    )
+    assert once.objective > objective * 1.0005 and 1 < len(seen) < 5 and seen[0] < 60
+
+
+def test_nothing_is_worth_a_weight():
+    solution = in_parts(by_liblinear)(DenseMatrix(Z), Y, 1e4, SquaredHinge, Budget(), np.zeros(60))
+    assert not solution.coef.any() and solution.gap == pytest.approx(0) and solution.converged
+    assert solution.objective == pytest.approx(200)
+
+
+def test_the_method_says_both_gaps():
+    fitted = [
+        methods.create("sparse-rf", gamma=2.0, n_features=120, lam=LAM, rounds=rounds, tol=1e-6, loss="logistic").fit(X, Y).info
+        for rounds in (1, 6)
+    ]
+    assert fitted[0]["gap"] <= 1e-6 * fitted[0]["objective"]
+    assert fitted[1]["round_gap"] <= 1e-6 * fitted[1]["objective"] < fitted[1]["gap"] and fitted[1]["converged"]
+    assert fitted[1]["objective"] - fitted[1]["gap"] <= fitted[0]["objective"] < fitted[1]["objective"]

@@ -187,7 +187,7 @@ def speedups(rows: list[dict]) -> list[Curve]:
 
 def _passes(row) -> float:
     """Seconds of the passes over all outputs, without certificates and all else that training does, where they are known."""
-    last = {step.get("output", 0): step["pass_seconds"] for step in row.get("trace") or ()}
+    last = {step.get("output", 0): step["pass_seconds"] for step in row.get("trace") or () if "pass_seconds" in step}
     # rows of rfx 0.1 have them among their params
     return sum(last.values()) or row["params"].get("pass_seconds") or row["seconds_fit"]
 

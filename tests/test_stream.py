@@ -61,6 +61,16 @@ def test_an_epoch_is_every_row_once_in_batches_of_one_size(make, buffer):
     assert stream.rows == 194
 
 
+def test_peeking_takes_nothing(make):
+    source = make()
+    rows, y = source.peek(20)
+    assert 20 <= len(y) < 60
+    again, y_again, index = source.read(len(y))
+    np.testing.assert_array_equal(dense(rows), dense(again))
+    np.testing.assert_array_equal(y, y_again)
+    assert len(index) == len(y)
+
+
 @pytest.mark.parametrize("buffer", [0, 20])
 @pytest.mark.parametrize("taken", [0, 1, 4, 12, 13, 15])
 def test_a_position_brings_back_the_rest(make, buffer, taken):

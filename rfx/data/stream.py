@@ -273,7 +273,18 @@ class CsvSource(TextSource):
         return np.delete(table, self.target, axis=1), table[:, self.target]
 
 
-class ArraySource(Source):
+class _Counted(Source):
+    """Rows that are had by their numbers: the place is the number of the next."""
+
+    def peek(self, count):
+        part = self.read(count)
+        if part is None:
+            raise DataError(f"{self.name} has no rows")
+        self.row -= len(part[1])
+        return part[:2]
+
+
+class ArraySource(_Counted):
     """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its own where there is a seed, or as
     many rows drawn with replacement."""
 
@@ -320,7 +331,7 @@ class ArraySource(Source):
             self._order = np.arange(n) if self.seed is None else shuffled(n, self.seed, epoch)
 
 
-class GeneratedSource(Source):
+class GeneratedSource(_Counted):
     """Rows that a function makes: make(start, stop) -> X, y of the rows start .. stop-1; n_rows of them, or no end."""
 
     name = "the generated rows"

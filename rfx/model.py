@@ -7,19 +7,33 @@ import contextlib
 import io
 import json
 import lzma
+import math
 import os
 import stat
+import struct
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from rfx import files
+from rfx import env, files
 from rfx.errors import DataError
 
 FORMAT = 1
+FORMATS = (1,)
 _HEAD = 4096  # bytes of a header's array within which its JSON begins
+_LARGEST_HEADER = 64 * 2**20
+# Arrays of so many MiB are read whatever memory is free.
+_ALWAYS_MB = 64
+# The types that rfx writes, little-endian as on every machine that it runs on.
+_PLAIN = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+# What Python's and numpy's readers raise of archives, compressed members and headers that are damaged
+_DAMAGED = (
+    ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError, OSError, SyntaxError,
+    MemoryError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,44 +98,144 @@ def _errors(path):
         raise DataError(f"model {files.shown(path)} can't be written: {error.strerror or error}") from error
 
 
-def read(path) -> tuple[dict, dict[str, np.ndarray]]:
-    """The header and the arrays of a model file.
+class File:
+    """A model file that is open for reading: its header, what its arrays are, and those of them that are asked for."""
+
+    def __init__(self, path, archive: zipfile.ZipFile):
+        self.path, self._archive = path, archive
+        self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist() if info.filename.endswith(".npy")}
+        try:
+            self.header = json.loads(self._read("header", _LARGEST_HEADER).tobytes().decode())
+            version = self.header["format"]
+        except DataError as error:
+            raise DataError(f"{files.shown(path)} is not a model file of rfx ({error}); make one with rfx train --model") from error
+        except _DAMAGED as error:
+            raise DataError(f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model") from error
+        if version not in FORMATS:
+            raise DataError(f"model {path} has format {version!s:.40}, this rfx reads format {FORMAT}; train it again")
+
+    def forms(self) -> dict[str, "Form"]:
+        """What each array is, by what its member says of itself; no numbers are read."""
+        return {name: self._form(name)[0] for name in self._members if name != "header"}
+
+    def arrays(self, names=None) -> dict[str, np.ndarray]:
+        """The arrays of these names that are there; of all by default. DataError, naming the array, for one that is damaged."""
+        chosen = [name for name in (self._members if names is None else names) if name in self._members and name != "header"]
+        needed = sum(self._form(name)[0].size_mb for name in chosen)
+        if needed > max(env.available_memory_mb(), _ALWAYS_MB):
+            raise DataError(f"its arrays take {needed:,.0f} MiB, more than the {env.available_memory_mb():,.0f} MiB that are free")
+        return {name: self._read(name) for name in chosen}
+
+    def _form(self, name):
+        """(form, bytes before the numbers, in Fortran's order) of an array."""
+        if name not in self._members:
+            raise DataError(f"there is no array {name}")
+        info = self._members[name]
+        with self._refused(name), self._archive.open(info) as member:
+            version = np.lib.format.read_magic(member)
+            if version not in ((1, 0), (2, 0)):
+                raise ValueError(version)
+            reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = reader(member)
+            before = member.tell()
+        plain = dtype.str[1:] in _PLAIN and dtype.str[0] in "<|" and all(type(size) is int and size >= 0 for size in shape)
+        if not plain:
+            raise DataError(f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which no model has")
+        form = Form(dtype, shape)
+        if form.nbytes != info.file_size - before:
+            raise DataError(f"array {name} is damaged: its shape {shape!s:.80} is not that of its {info.file_size - before:,} bytes")
+        return form, before, fortran
+
+    def _read(self, name, most: int | None = None) -> np.ndarray:
+        form, before, fortran = self._form(name)
+        if most is not None and form.nbytes > most:
+            raise DataError(f"array {name} takes {form.nbytes:,} bytes")
+        with self._refused(name), self._archive.open(self._members[name]) as member:
+            member.read(before)
+            content = member.read(form.nbytes)
+            if len(content) < form.nbytes or member.read(1):
+                raise EOFError(name)
+            values = np.frombuffer(bytearray(content), form.dtype)
+            return values.reshape(form.shape, order="F" if fortran else "C")
+
+    @contextlib.contextmanager
+    def _refused(self, name):
+        try:
+            yield
+        except _DAMAGED as error:
+            raise DataError(f"array {name} is damaged ({type(error).__name__})") from error
+
+
+@dataclass(frozen=True)
+class Form:
+    """Type and shape of an array."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def size_mb(self) -> float:
+        return self.nbytes / 2**20
+
+
+@contextlib.contextmanager
+def opened(path):
+    """The model file `path` as a File.
 
     Raises DataError when the file is missing, is no model file, or was made by a later version.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(bytes(arrays.pop("header")).decode())
-        version = header["format"]
+        archive = zipfile.ZipFile(path)
     except OSError as error:
         raise DataError(f"model {files.shown(path)} can't be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path} is not a model file of rfx; make one with rfx train --model") from error
-    if version != FORMAT:
-        raise DataError(f"model {path} has format {version}, this rfx reads format {FORMAT}; train it again")
-    return header, arrays
+    except _DAMAGED as error:
+        raise DataError(f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model") from error
+    with archive:
+        yield File(path, archive)
 
 
-def check_arrays(arrays: dict[str, np.ndarray], declared: dict[str, Array], sizes: dict[str, int]) -> None:
-    """Refuse, with a DataError, arrays that are not as declared or do not fit one another.
+def read(path) -> tuple[dict, dict[str, np.ndarray]]:
+    """The header and all arrays of a model file.
+
+    Raises DataError when the file is missing, is no model file or a damaged one, or was made by a later version.
+    """
+    with opened(path) as file:
+        try:
+            return file.header, file.arrays()
+        except DataError as error:
+            raise DataError(f"model {path} can't be used: {error}; train it again") from error
+
+
+def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) -> None:
+    """Refuse, with a DataError, arrays or Forms whose type or shape is not as declared, or which do not fit one another.
 
     sizes: of the axes known so far; gets those of the others.
     """
+    for name, form in declared.items():
+        if name not in found:
+            continue
+        if found[name].dtype.kind != form.kind:
+            raise DataError(f"array {name} holds {found[name].dtype}")
+        if not _fits(found[name].shape, form.axes.split(), sizes):
+            raise DataError(f"array {name} has the shape {found[name].shape!s:.80}, which does not fit the others")
+
+
+def check_arrays(arrays: dict[str, np.ndarray], declared: dict[str, Array], sizes: dict[str, int]) -> None:
+    """check_forms, and refuse values that are not finite or not the places or cuts that they are declared to be."""
+    check_forms(arrays, declared, sizes)
     known = {name: (form, arrays[name]) for name, form in declared.items() if name in arrays}
     for name, (form, values) in known.items():
-        if values.dtype.kind != form.kind:
-            raise DataError(f"array {name} holds {values.dtype}")
-        if not _fits(values.shape, form.axes.split(), sizes):
-            raise DataError(f"array {name} has the shape {values.shape}, which does not fit the others")
         if not np.isfinite(values).all():
             raise DataError(f"array {name} has values that are not finite")
-    for name, (form, values) in known.items():
         if form.places:
             check_within(name, values, 0, sizes[form.places])
         if form.cuts:
             end = sizes[form.cuts]
-            if not (len(values) and values[0] == 0 and values[-1] == end and np.all(np.diff(values) >= 0)):
+            if not (len(values) and values[0] == 0 and values[-1] == end and np.all(values[:-1] <= values[1:])):
                 raise DataError(f"array {name} does not rise from 0 to {end}")
 
 

@@ -2,6 +2,8 @@
 
 import os
 import threading
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -153,3 +155,84 @@ def test_a_damaged_header_is_refused(header, tmp_path):
     model.write(path, old | header, arrays)
     with pytest.raises(DataError, match=r"m\.npz .*train it again"):
         methods.load(path)
+
+
+def test_a_member_that_nothing_needs_is_never_read(tmp_path):
+    """A model of kilobytes with a member that unpacks to much: neither its bytes nor those that its shape promises are made."""
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("bomb.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": (2**24,)})
+        for _ in range(128):
+            member.write(bytes(2**20))
+    tracemalloc.start()
+    method = methods.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert method.map.n_features == 20 and peak < 20 * 2**20
+
+
+def damaged(path, name, head, content=bytes(64)):
+    """The model with that array's header, the rest as it was."""
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    members[f"{name}.npy"] = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + content
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, values in members.items():
+            archive.writestr(member, values)
+
+
+@pytest.mark.parametrize(
+    ("descr", "shape", "message"),
+    [
+        ("<f2", "(3, 20)", r"array map_frequencies holds float16 in the shape \(3, 20\), which no model has"),
+        (">f4", "(3, 20)", "array map_frequencies holds >f4 in the shape"),
+        ("|O", "(3, 20)", "array map_frequencies holds object"),
+        ("<f4", "(10**30,)", "array map_frequencies is damaged"),
+        ("<f4", f"({10**30},)", "array map_frequencies is damaged: its shape .1000.* is not that of its 64 bytes"),
+        ("<f4", "(-1,)", "array map_frequencies holds float32 in the shape"),
+        ("<f4", "(16,)", r"array map_frequencies has the shape \(16,\), which does not fit the others"),
+    ],
+)
+def test_odd_headers_of_arrays_are_a_sentence(descr, shape, message, tmp_path):
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    damaged(path, "map_frequencies", f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}".encode())
+    with pytest.raises(DataError, match=rf"m\.npz can't be used: {message}.*; train it again$"):
+        methods.load(path)
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damaged_compressed_members_are_a_sentence(kind, tmp_path):
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=200).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        for member, values in members.items():
+            archive.writestr(member, values)
+    assert len(methods.load(path).coef) == 200
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("map_frequencies.npy")
+    content = bytearray(path.read_bytes())
+    start = info.header_offset + 30 + len("map_frequencies.npy") + 20
+    content[start : start + 200] = bytes(range(200))
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"m\.npz can't be used: array map_frequencies is damaged \(\w+\); train it again"):
+        methods.load(path)
+
+
+def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "m.npz"
+    methods.create("rf", n_features=20_000).fit(np.eye(1000), np.arange(1000) % 2.0).save(path)
+    monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 3.0)
+    with pytest.raises(DataError, match="its arrays take 7. MiB, more than the 3 MiB that are free"):
+        methods.load(path)
+
+
+def test_mutated_models_end_in_use_or_in_a_sentence():
+    """RFX_FUZZ_CASES=10000 for the long form."""
+    from fuzz import model as target
+
+    cases = int(os.environ.get("RFX_FUZZ_CASES", "300"))
+    assert 0 < target.fuzz(cases, 1) < cases

@@ -79,11 +79,11 @@ def load(path):
     """
     from rfx import model
 
-    header, arrays = model.read(path)
-    _check_plugins(path, header)
-    try:
-        return get(header["method"]).from_state(header, arrays)
-    except RfxError as error:
-        raise DataError(f"model {path} can't be used: {error}; train it again") from error
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-        raise DataError(f"model {path} is incomplete ({type(error).__name__}: {error}); train it again") from error
+    with model.opened(path) as file:
+        _check_plugins(path, file.header)
+        try:
+            return get(file.header["method"]).from_file(file)
+        except RfxError as error:
+            raise DataError(f"model {path} can't be used: {error}; train it again") from error
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError, RecursionError) as error:
+            raise DataError(f"model {path} is incomplete ({type(error).__name__}: {error!s:.200}); train it again") from error

@@ -284,25 +284,39 @@ class Method:
         return cls.arrays
 
     @classmethod
-    def from_state(cls, header, arrays) -> "Method":
-        """The method of a model file's header and arrays.
+    def from_file(cls, file: model_file.File) -> "Method":
+        """The method of an open model file; only the arrays that it declares are read, once their shapes fit.
 
         Raises DataError, or KeyError for what is missing, where that would fail or predict nonsense.
         """
+        forms, declared = file.forms(), cls.saved_arrays(file.header)
+        model_file.check_forms(forms, declared, cls._sizes(file.header, forms))
+        return cls.from_state(file.header, file.arrays(declared))
+
+    @staticmethod
+    def _sizes(header, arrays) -> dict[str, int]:
+        """The sizes of axes that the header and the labels say."""
         if header["task"] not in (*CLASSIFICATION, "regression"):
-            raise DataError(f"its task is {header['task']!r}")
+            raise DataError(f"its task is {header['task']!r:.40}")
         sizes = {"inputs": header["info"]["n_inputs"], "outputs": 1}
+        if type(sizes["inputs"]) is not int or sizes["inputs"] < 0:
+            raise DataError(f"its number of inputs is {sizes['inputs']!r:.40}")
         if header["task"] in CLASSIFICATION:
-            count = arrays["classes"].size
+            (count,) = arrays["classes"].shape
             if not count:
                 raise DataError("it has no classes")
             sizes["outputs"] = count if count > 2 else 1
-        model_file.check_arrays(arrays, cls.saved_arrays(header), sizes)
+        return sizes
+
+    @classmethod
+    def from_state(cls, header, arrays) -> "Method":
+        """The method of a model file's header and arrays; raises as from_file does."""
+        model_file.check_arrays(arrays, cls.saved_arrays(header), cls._sizes(header, arrays))
         self = cls(**header["params"])
         self.task, self.info, self.loss = header["task"], header["info"], losses.get_loss(header["loss"])
         scaler = header["scaler"] | {key[7:]: value for key, value in arrays.items() if key.startswith("scaler_")}
         self.scaler = Scaler.from_dict(scaler)
-        self.target_scaler = TargetScaler.from_dict(header["target_scaler"]) if header["target_scaler"] else None
+        self.target_scaler = TargetScaler.from_dict(header["target_scaler"]) if self.task == "regression" else None
         self.classes = None if self.task == "regression" else arrays["classes"]
         self._restore(header, arrays)
         return self

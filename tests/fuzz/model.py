@@ -1,0 +1,169 @@
+"""Mutated model files: each is used, or refused in one sentence; never a traceback or much memory.
+
+By hand: `python tests/fuzz/model.py [CASES [SEED]]`.
+"""
+
+import io
+import json
+import random
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from rfx import methods
+from rfx.errors import RfxError
+
+MODELS = Path(__file__).resolve().parent.parent / "fixtures/models"
+_KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+_TYPES = ("<f2", ">f4", ">f8", "<f4", "<f8", "<i8", "<u8", "|b1", "<c16", "|O", "<U3", "|S2", "<M8[s]", "|V4", "[('a', '<f4')]")
+_SHAPES = ((), (0,), (1,), (10**30,), (2**63, 2**63), (3, 0), (-1,), (1, 1), (10**9, 1))
+_VALUES = (
+    None, True, -1, 0, 3, 10**30, 1e300, float("nan"), "", "rf", "gaussian", "x" * 300, [], [[]], {}, {"name": 1}, [1, 2], "none", 0.5,
+)  # fmt: skip
+
+
+def one(path: Path, content: bytes, n_inputs: int = 4) -> bool:
+    """Could the model be used? RfxError means that it was refused; anything else is a fault."""
+    path.write_bytes(content)
+    try:
+        method = methods.load(path)
+        n_inputs = method.info["n_inputs"]
+        rows = np.random.default_rng(0).uniform(-1, 2, (5, n_inputs if n_inputs < 10_000 else 4))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            assert len(method.predict(rows)) == 5
+    except RfxError as error:
+        assert len(str(error)) < 2000 and "\n" not in str(error), f"no sentence: {error}"
+        return False
+    return True
+
+
+def mutated(content: bytes, random: random.Random) -> bytes:
+    """The model file with bytes changed, or with some of its arrays or its header changed and packed anew."""
+    if random.random() < 0.25:
+        content = bytearray(content)
+        for _ in range(random.choice((1, 2, 8))):
+            content[random.randrange(len(content))] = random.randrange(256)
+        return bytes(content[: random.choice((len(content), len(content), random.randrange(len(content))))])
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    for _ in range(random.choice((1, 1, 2, 3))):
+        name = random.choice(list(members))
+        change = random.choice((_header if "header.npy" in members else _array, _array, _array, _bytes, _drop, _copy))
+        change(members, name, random)
+        if not members:
+            break
+    out, kind = io.BytesIO(), random.choice(_KINDS)
+    with zipfile.ZipFile(out, "w", kind) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for name, member in members.items():
+            archive.writestr(name, member)
+            if random.random() < 0.02:
+                archive.writestr(name, b"twice")
+    packed = bytearray(out.getvalue())
+    if kind != zipfile.ZIP_STORED and random.random() < 0.3:
+        packed[random.randrange(len(packed))] ^= 1 << random.randrange(8)
+    return bytes(packed)
+
+
+def _header(members, name, random):
+    """A value somewhere in the JSON changed, left out or moved."""
+    try:
+        header = json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
+    except Exception:  # damaged by a change before this one
+        return
+    at = header
+    while isinstance(at, (dict, list)) and at:
+        key = random.choice(list(at)) if isinstance(at, dict) else random.randrange(len(at))
+        if not isinstance(at[key], (dict, list)) or not at[key] or random.random() < 0.2:
+            break
+        at = at[key]
+    if not at:
+        return
+    if isinstance(at, dict) and random.random() < 0.2:
+        del at[key]
+    else:
+        at[key] = random.choice(_VALUES)
+    members["header.npy"] = _npy(np.frombuffer(json.dumps(header).encode(), np.uint8))
+
+
+def _array(members, name, random):
+    """Another type or shape said, or numbers of another type, shape or size."""
+    content = members[name]
+    if random.random() < 0.5:
+        said = {"descr": random.choice(_TYPES), "fortran_order": random.random() < 0.5, "shape": random.choice(_SHAPES)}
+        text = repr(said if random.random() < 0.8 else random.choice((said | {"more": 1}, {}, [], "x" * 9000, "(" * 3000))).encode()
+        members[name] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + content[random.randrange(80, 200) :]
+        return
+    try:
+        values = np.load(io.BytesIO(content), allow_pickle=False)
+    except Exception:  # damaged by a change before this one
+        return
+    if values.dtype.kind not in "fiu":
+        return
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = random.choice(
+            (
+                lambda: values[: len(values) // 2] if values.ndim else values[None],
+                lambda: np.concatenate([values, values]) if values.ndim else values,
+                lambda: values.T,
+                lambda: values.astype(random.choice(("f2", "f4", "f8", "i4", "i8", "u8", ">f4"))),
+                lambda: (values.astype("f8") * random.choice((0, -1, 1000, 1e38))).astype(values.dtype),
+                lambda: np.where(np.arange(values.size).reshape(values.shape) == 0, np.inf, values).astype(values.dtype),
+                lambda: np.asfortranarray(values),
+                lambda: np.zeros((0, *values.shape[1:])),
+            )
+        )()
+    members[name] = _npy(values)
+
+
+def _bytes(members, name, random):
+    content = bytearray(members[name])
+    for _ in range(random.choice((1, 4))):
+        content[random.randrange(len(content))] = random.randrange(256)
+    members[name] = bytes(content[: random.choice((len(content), random.randrange(len(content) + 1)))])
+    if not members[name]:
+        members[name] = b"\0"
+
+
+def _drop(members, name, random):
+    del members[name]
+
+
+def _copy(members, name, random):
+    members[random.choice((*members, "more.npy", "coef.npy", "map_frequencies.npy", "../up.npy", "header", "x" * 300 + ".npy"))] = members[
+        name
+    ]
+
+
+def _npy(values) -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array(out, values, allow_pickle=False)
+    return out.getvalue()
+
+
+def fuzz(cases: int, seed: int) -> int:
+    """How many of `cases` mutated models could be used."""
+    generator, used = random.Random(seed), 0
+    wholes = [path.read_bytes() for path in sorted(MODELS.glob("*.npz"))]
+    with tempfile.TemporaryDirectory() as folder:
+        for case in range(cases):
+            content = mutated(generator.choice(wholes), generator)
+            try:
+                used += one(Path(folder) / "m.npz", content)
+            except BaseException:
+                kept = Path(tempfile.gettempdir()) / f"rfx-fuzz-model-{seed}-{case}.npz"
+                kept.write_bytes(content)
+                print(f"case {case} of seed {seed} is kept as {kept}", file=sys.stderr)
+                raise
+    return used
+
+
+if __name__ == "__main__":
+    cases, seed = [int(word) for word in [*sys.argv[1:], *("10000", "0")[len(sys.argv) - 1 :]]]
+    print(f"{fuzz(cases, seed)} of {cases} could be used, the others were refused")

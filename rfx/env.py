@@ -145,12 +145,45 @@ def die_with(parent: int) -> None:
 
 
 def available_memory_mb() -> float:
-    """Memory in MiB that can still be taken without swapping."""
-    with open("/proc/meminfo", encoding="ascii") as lines:
-        for line in lines:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) / 1024
+    """Memory in MiB that can still be taken without swapping, in the machine and in the cgroup that this process is in."""
+    return min(_machine_memory_mb(), _cgroup_memory_mb())
+
+
+def _machine_memory_mb() -> float:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) / 1024
+    except OSError:
+        pass
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / 2
+
+
+def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
+    """What the limits of the cgroup and of those above it leave (version 2); infinite without a limit.
+
+    Pages of files that are only cached are given up when they are needed, and count as free.
+    """
+    try:
+        with open(own, encoding="ascii") as lines:
+            inside = next(line.rstrip("\n").partition("::")[2] for line in lines if line.startswith("0::"))
+    except (OSError, StopIteration, ValueError):
+        return float("inf")
+    least, folder = float("inf"), Path(root + inside)
+    while str(folder).startswith(root):
+        try:
+            limit = (folder / "memory.max").read_text().strip()
+            if limit != "max":
+                held = int((folder / "memory.current").read_text())
+                cached = [
+                    int(line.split()[1]) for line in (folder / "memory.stat").read_text().splitlines() if line.startswith("inactive_file ")
+                ]
+                least = min(least, (int(limit) - held + sum(cached)) / 2**20)
+        except (OSError, ValueError):
+            pass
+        folder = folder.parent
+    return max(0.0, least)
 
 
 @lru_cache

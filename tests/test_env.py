@@ -152,3 +152,25 @@ def test_code_planted_in_the_temporary_folder_does_not_run(own):
     (own / "ran").unlink()
     folder = run()
     assert not (own / "ran").exists() and folder != str(trap) and not os.path.exists(folder)
+
+
+def test_memory_that_a_cgroup_leaves(tmp_path):
+    (tmp_path / "own").write_text("0::/outer/inner\n")
+    inner = tmp_path / "cgroup" / "outer" / "inner"
+    inner.mkdir(parents=True)
+    left = lambda: env._cgroup_memory_mb(str(tmp_path / "cgroup"), str(tmp_path / "own"))
+    assert left() == float("inf")
+
+    def limited(folder, limit, current, cached):
+        for name, text in {"memory.max": limit, "memory.current": current, "memory.stat": f"anon 1\ninactive_file {cached}\n"}.items():
+            (folder / name).write_text(f"{text}\n")
+
+    limited(inner, "max", 5 << 20, 0)
+    assert left() == float("inf")
+    limited(inner.parent, 100 << 20, 60 << 20, 10 << 20)
+    assert left() == 50
+    limited(inner, 30 << 20, 25 << 20, 0)
+    assert left() == 5
+    limited(inner, 30 << 20, 35 << 20, 0)
+    assert left() == 0
+    assert 0 <= env.available_memory_mb() <= env._machine_memory_mb() + 1024

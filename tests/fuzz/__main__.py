@@ -1,0 +1,74 @@
+"""Every reader against mutated files: `python tests/fuzz [--cases N] [--seed S] [--jobs J] [NAME…]`.
+
+A module of this folder with a function fuzz(cases, seed) is a target: it gives how many of the cases were read, and raises
+where one ended in anything but a sentence. The cases are dealt out to processes with a limit of memory and of time. Exits
+with 1 when a target failed.
+"""
+
+import argparse
+import importlib
+import resource
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# cases a process, and how many of a million a target gets: those that write files take longer for each
+SHARES = {"libsvm": 0.3, "archive": 0.2, "cache": 0.2, "model": 0.1, "plan": 0.05, "results": 0.15}
+BATCH, SECONDS, MEGABYTES = 10_000, 3600, 4096
+
+
+def targets() -> list[str]:
+    return sorted(path.stem for path in HERE.glob("*.py") if "def fuzz(" in path.read_text() and path.stem != "__main__")
+
+
+def batch(name, cases, seed):
+    """(cases that were read, seconds, "" or the end of what the process said) of one process."""
+    start = time.monotonic()
+    words = [sys.executable, __file__, "--one", name, "--cases", str(cases), "--seed", str(seed)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return 0, time.monotonic() - start, f"{name} with seed {seed} took more than {SECONDS} s"
+    failed = "" if done.returncode == 0 else f"{name} with seed {seed} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+    return int(done.stdout.split()[-1]) if not failed else 0, time.monotonic() - start, failed
+
+
+def run(names, cases, seed, jobs) -> int:
+    failures = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        for name in names:
+            mine = cases if len(names) == 1 else max(1, round(cases * SHARES.get(name, 0.1)))
+            sizes = [min(BATCH, mine - at) for at in range(0, mine, BATCH)]
+            found = list(pool.map(lambda job, name=name: batch(name, job[1], seed + job[0]), enumerate(sizes)))
+            failed = [text for _, _, text in found if text]
+            read, seconds = sum(count for count, _, _ in found), sum(took for _, took, _ in found)
+            print(f"{name}: {mine:,} cases, {read:,} read, {len(failed)} batches failed, {seconds:.0f} s", flush=True)
+            for text in failed:
+                print(text, file=sys.stderr, flush=True)
+            failures += len(failed)
+    return 1 if failures else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", choices=[[], *targets()], default=[])
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        sys.path.insert(0, str(HERE.parent))
+        module = importlib.import_module(f"fuzz.{given.one}")
+        limit = MEGABYTES << 20
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+        print(module.fuzz(given.cases, given.seed))
+        return 0
+    return run(given.names or targets(), given.cases, given.seed, given.jobs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

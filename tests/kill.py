@@ -1,0 +1,125 @@
+"""Kill run, train and fetch with SIGKILL at random moments, and see that nothing is lost or left half-made.
+
+python tests/kill.py [COUNT] prints what came of COUNT kills of each, and exits with 1 where something was lost.
+"""
+
+import lzma
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rfx import model
+from rfx.data import svmlight
+from rfx.data.checked import digest
+from rfx.experiments import results
+
+PLAN = """title = "to be killed"
+[[run]]
+dataset = "{}"
+method = "rf"
+seed = {}
+options.n_features = 10
+options.lam = 1
+options.task = "binary"
+"""
+
+
+class Jobs:
+    """The three commands in a folder of their own, and what must hold after each kill."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.data = folder, folder / "data.txt"
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 3))
+        svmlight.write(self.data, X, np.sign(X[:, 0]))
+        self.mirror, self.store = folder / "mirror", folder / "store"
+        self.mirror.mkdir()
+        self.known = {}
+
+    def start(self, *words) -> subprocess.Popen:
+        surroundings = os.environ | {"RFX_MIRROR": str(self.mirror), "RFX_DATA": str(self.store)}
+        command = [sys.executable, "-m", "rfx", *map(str, words)]
+        return subprocess.Popen(command, cwd=self.folder, env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def train(self):
+        return self.start(
+            "train", "--method", "rf", "--task", "binary", "--n-features", 20, "--lam", 1, "--data", self.data, "--model", "m.npz"
+        )
+
+    def check_train(self):
+        path = self.folder / "m.npz"
+        if path.exists():
+            arrays = model.read(path)[1]
+            assert all(np.array_equal(arrays[name], self.known.setdefault(name, arrays[name])) for name in arrays), "another model"
+
+    def run(self):
+        (self.folder / "p.toml").write_text(PLAN.format(self.data, [0, 1]))
+        return self.start("run", "p.toml", "--results", "r.csv")
+
+    def check_run(self):
+        path = self.folder / "r.csv"
+        rows = {row["key"]: row["score"] for row in results.read(path) if row["status"] == "ok"} if path.exists() else {}
+        before = self.known.get("rows", {})
+        assert before.items() <= rows.items(), "a row was lost"
+        self.known["rows"] = rows
+        if len(rows) == 2:  # all done: the next round begins anew
+            path.unlink()
+            self.known["rows"] = {}
+
+    def fetch(self):
+        if not (self.mirror / "heart_scale").exists():
+            source = Path(os.environ["RFX_MIRROR"]) / "heart_scale.xz"
+            (self.mirror / "heart_scale").write_bytes(lzma.decompress(source.read_bytes()))
+        (self.store / "heart_scale").unlink(missing_ok=True)
+        return self.start("fetch", "heart_scale", "--offline")
+
+    def check_fetch(self):
+        path = self.store / "heart_scale"
+        assert not path.exists() or digest(path) == digest(self.mirror / "heart_scale"), "half a file"
+
+    def left_over(self):
+        return [path for path in self.folder.rglob("*.part")]
+
+
+def kill(jobs, name, count, generator) -> int:
+    """How many of `count` runs of a job were killed before they ended; AssertionError where something was lost."""
+    start = time.monotonic()
+    getattr(jobs, name)().wait()
+    seconds, killed = time.monotonic() - start, 0
+    getattr(jobs, f"check_{name}")()
+    for _ in range(count):
+        process = getattr(jobs, name)()
+        time.sleep(seconds * generator.random())
+        process.kill()
+        killed += process.wait() < 0
+        getattr(jobs, f"check_{name}")()
+    process = getattr(jobs, name)()  # undisturbed, it clears what the killed ones left
+    assert process.wait() == 0, f"{name} ends with {process.returncode} after the kills"
+    getattr(jobs, f"check_{name}")()
+    assert not jobs.left_over(), jobs.left_over()
+    return killed
+
+
+def main(count: int) -> int:
+    lost = 0
+    names = ["train", "run", *(["fetch"] if os.path.isdir(os.environ.get("RFX_MIRROR", "")) else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = Jobs(Path(folder))
+        for name in names:
+            try:
+                killed = kill(jobs, name, count, random.Random(name))
+                print(f"{name}: {killed} of {count} killed before their end, nothing lost", flush=True)
+            except AssertionError as error:
+                print(f"{name}: {error}", flush=True)
+                lost += 1
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import decimal
+import difflib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -108,7 +109,8 @@ class Option:
         if isinstance(value, str) and value in self.meanings():
             return value
         if self.kind is str:
-            raise refusal
+            near = difflib.get_close_matches(str(value)[:100], self.meanings(), n=1)
+            raise UsageError(f"{refusal}; did you mean {near[0]}?") if near else refusal
         try:
             # whole numbers are never rounded on their way: a float holds 15 digits
             number = float(value) if self.kind is float else decimal.Decimal(str(value))

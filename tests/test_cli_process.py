@@ -103,3 +103,22 @@ def test_an_interrupt_while_a_thread_is_started_ends_the_process(data):
     words = ["featurize", str(data), "-n", "2000", "-o", str(data.parent / "z.txt"), "--threads", "2"]
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_THREAD, *words], stderr=subprocess.PIPE, text=True, timeout=60)
     assert (done.returncode, done.stderr.strip()) == (130, "rfx: interrupted")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("rfx train --method spa", {"sparse-rb", "sparse-rf"}),
+        ("rfx train --method rf --kernel lapl", {"laplacian", "laplacian-l2"}),
+        ("rfx train --method nothing --kernel lapl", {"laplacian", "laplacian-l2"}),
+        ("rfx train --method rf --data cod-r", {"cod-rna"}),
+        ("rfx run yen2014-t", {"yen2014-table1", "yen2014-table2"}),
+        ("rfx tr", {"train"}),
+    ],
+)
+def test_shell_completion(line, expected):
+    known = os.environ | {"_RFX_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    known["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", "from rfx.cli import main; main()"], env=known, capture_output=True, text=True)
+    found = {entry.partition(",")[2] for entry in done.stdout.split()}
+    assert expected <= found and not done.stderr

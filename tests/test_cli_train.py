@@ -222,8 +222,8 @@ def test_pipes(files):
 
 
 REFUSALS = [
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"], 2, "method rf has no option --rounds; it has --task"),
-    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown; choose one of block, doubly-sgd"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"], 2, "method rf has no option --rounds (it has: --task"),
+    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown (choose one of: block, doubly-sgd"),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"],
         2,
@@ -262,7 +262,10 @@ REFUSALS = [
     (["eval", "{}/m.npz", "--data", "{}/strange.txt"], 1, "none of the labels (7) is among the model's classes (-1, 1)"),
     (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1e300"], 1, "are not finite in float32"),
     (["methods", "svr"], 2, "method 'svr' is unknown"),
-    (["trian"], 2, "No such command 'trian'"),
+    (["trian"], 2, "there is no command 'trian'; did you mean train?"),
+    (["train", "--method", "spare-rf", "--data", "x"], 2, "method 'spare-rf' is unknown; did you mean sparse-rf"),
+    (["train", "--method", "rf", "--kernal", "x", "--data", "x"], 2, "method rf has no option --kernal; did you mean --kernel?"),
+    (["train", "--method", "rf", "--kernel", "gausian", "--data", "x"], 2, "did you mean gaussian?"),
 ]
 
 

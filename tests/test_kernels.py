@@ -199,7 +199,7 @@ def test_gamma_out_of_range(value):
 
 def test_refusals():
     X = sample(5, 2)
-    with pytest.raises(UsageError, match="kernel 'rbf' is unknown; choose one of arccosine-0, .*gaussian"):
+    with pytest.raises(UsageError, match="kernel 'rbf' is unknown .choose one of: arccosine-0, .*gaussian"):
         kernels.parameters("rbf", X)
     with pytest.raises(UsageError, match="'perceptron' has no gamma; the kernels that have one: exponential, gaussian"):
         kernels.parameters("perceptron", X, 1.0)

@@ -10,7 +10,7 @@ import click
 
 from rfx import interrupts
 from rfx._version import __version__
-from rfx.errors import RfxError, RfxWarning
+from rfx.errors import RfxError, RfxWarning, UsageError, or_near
 
 COMMANDS = {
     "fetch": "Fetch data sets, once, checked against their checksums.",
@@ -41,6 +41,11 @@ class LazyGroup(click.Group):
     def invoke(self, ctx):
         with _broken_pipe_as_exit():
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx, args):
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UsageError(f"there is no command {args[0]!r:.80}{or_near(args[0], COMMANDS, 'the commands are')}")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx):
         return list(COMMANDS)

@@ -33,7 +33,9 @@ class DeclaredCommand(click.Command):
 
     def get_params(self, ctx):
         if "rfx.options" not in ctx.meta:
-            ctx.meta["rfx.options"] = [_parameter(option) for option in self.declared(ctx.meta.get("rfx.named"))]
+            # a shell that completes a line that is wrong so far gets what there is for any name
+            named = None if ctx.resilient_parsing else ctx.meta.get("rfx.named")
+            ctx.meta["rfx.options"] = [_parameter(option) for option in self.declared(named)]
         # the last is that of --help
         *own, last = super().get_params(ctx)
         return [*own, *ctx.meta["rfx.options"], last]
@@ -70,7 +72,35 @@ class MethodCommand(DeclaredCommand):
 def _parameter(option) -> click.Option:
     default = "" if option.default is None else f"; default {option.default}"
     help_text = f"{option.description()} [{option.expects()}{default}]"
-    return click.Option([option.flag, option.name], metavar="VALUE", default=None, help=help_text)
+    return click.Option([option.flag, option.name], metavar="VALUE", help=help_text, shell_complete=completing(option.meanings))
+
+
+def completing(names):
+    """What click takes as shell_complete: those of names() that begin with what is typed."""
+    return lambda ctx, param, incomplete: [name for name in names() if name.startswith(incomplete)]
+
+
+def _method_names():
+    from rfx import methods
+
+    return methods.names()
+
+
+def data_names():
+    """The names of the data sets, for shells that complete them."""
+    from rfx.data import registry
+
+    return registry.names()
+
+
+def plan_names():
+    """The names of the plans that come with rfx."""
+    from rfx import papers
+
+    return list(papers.plans())
+
+
+complete_method, complete_data, complete_plan = completing(_method_names), completing(data_names), completing(plan_names)
 
 
 def given_options(method: str, values: dict) -> dict:

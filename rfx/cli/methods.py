@@ -4,11 +4,11 @@ import json
 
 import click
 
-from rfx.cli.common import json_option
+from rfx.cli.common import complete_method, json_option
 
 
 @click.command("methods")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_method)
 @json_option
 def command(names, as_json):
     """List the methods and their options with defaults and allowed values."""

@@ -7,12 +7,12 @@ import sys
 
 import click
 
-from rfx.cli.common import Count, named
+from rfx.cli.common import Count, complete_plan, named
 from rfx.methods.options import TIMEOUT
 
 
 @click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")
-@click.argument("plan", required=False)
+@click.argument("plan", required=False, shell_complete=complete_plan)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that the rows are added to.")
 @click.option(
     "--jobs",

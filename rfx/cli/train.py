@@ -7,6 +7,8 @@ import click
 from rfx.cli.common import (
     Count,
     MethodCommand,
+    complete_data,
+    complete_method,
     finish,
     force_option,
     given_options,
@@ -19,8 +21,21 @@ from rfx.cli.common import (
 
 
 @click.command("train", cls=MethodCommand)
-@click.option("--method", required=True, metavar="NAME", help="What to train; `rfx methods` lists them with their options.")
-@click.option("--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name, a LIBSVM file, or - for standard input.")
+@click.option(
+    "--method",
+    required=True,
+    metavar="NAME",
+    shell_complete=complete_method,
+    help="What to train; `rfx methods` lists them with their options.",
+)
+@click.option(
+    "--data",
+    "dataset",
+    required=True,
+    metavar="NAME|FILE",
+    shell_complete=complete_data,
+    help="A data set's name, a LIBSVM file, or - for standard input.",
+)
 @click.option(
     "--test", default=None, metavar="NAME|FILE", help="Score on these rows; by default on the data set's test part, if it has one."
 )

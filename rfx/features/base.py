@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from rfx import parallel
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, UsageError, or_near
 from rfx.kernels import Kernel
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix
@@ -237,7 +237,7 @@ def find(name: str) -> tuple[type, str]:
     if name in ALIASES:
         return ALIASES[name]
     if name not in MAPS:
-        raise UsageError(f"there is no feature map {name!r}; choose one of {', '.join([*MAPS, *ALIASES])}")
+        raise UsageError(f"there is no feature map {name!r}{or_near(name, [*MAPS, *ALIASES], 'choose one of')}")
     return MAPS[name], name
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, UsageError, or_near
 from rfx.model import Array
 from rfx.options import Option
 from rfx.plugins import Registry
@@ -149,7 +149,7 @@ def get_kernel(name: str) -> Kernel:
     try:
         return KERNELS[name]
     except KeyError:
-        raise UsageError(f"kernel {name!r} is unknown; choose one of {', '.join(KERNELS)}") from None
+        raise UsageError(f"kernel {name!r} is unknown{or_near(name, KERNELS, 'choose one of')}") from None
 
 
 def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0, **options) -> dict:

@@ -1,6 +1,6 @@
 """The methods: what a column of a table is called. A file here that holds one declares it; each is imported when it is asked for."""
 
-from rfx.errors import DataError, RfxError, UsageError
+from rfx.errors import DataError, RfxError, UsageError, or_near
 from rfx.plugins import Registry
 
 
@@ -27,12 +27,12 @@ def get(name: str) -> type:
     try:
         return METHODS[name]
     except KeyError:
-        raise UsageError(f"method {name!r} is unknown; choose one of {', '.join(METHODS)}") from None
+        raise UsageError(f"method {name!r} is unknown{or_near(name, METHODS, 'choose one of')}") from None
 
 
 def no_option(name: str, flag: str) -> UsageError:
     """What is raised for an option that the method of that name does not have."""
-    return UsageError(f"method {name} has no option {flag}; it has {', '.join(option.flag for option in options_of(name))}")
+    return UsageError(f"method {name} has no option {flag}{or_near(flag, [option.flag for option in options_of(name)], 'it has')}")
 
 
 def options_of(name: str | None) -> list:

@@ -8,7 +8,7 @@ from rfx import kernels, losses
 from rfx import model as model_file
 from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, UsageError, or_near
 from rfx.methods import gamma, width
 from rfx.methods.options import COMMON
 from rfx.options import Option
@@ -71,8 +71,8 @@ class Method:
         known, found = cls.declared(), {}
         for name, value in given.items():
             if name not in known:
-                have = ", ".join(option.flag for option in known.values())
-                raise UsageError(f"method {cls.name} has no option --{name.replace('_', '-')}; it has {have}")
+                flag, flags = f"--{name.replace('_', '-')}", [option.flag for option in known.values()]
+                raise UsageError(f"method {cls.name} has no option {flag}{or_near(flag, flags, 'it has')}")
             if value is not None:
                 try:
                     found[name] = known[name].convert(value)

@@ -46,10 +46,6 @@ class Budget:
         """Seconds to the deadline, a hundredth at least; None without one."""
         return None if self.deadline is None else max(0.01, self.deadline - time.monotonic())
 
-    def after(self, n_iter: int) -> "Budget":
-        """What is left after n_iter iterations."""
-        return self if self.max_iter is None else replace(self, max_iter=max(0, self.max_iter - n_iter))
-
     def status(self, converged: bool, n_iter: int) -> str:
         """One of STATUSES for a solver that ends now, after n_iter iterations."""
         if converged:
@@ -100,12 +96,7 @@ class Solution:
     @property
     def relative_gap(self) -> float | None:
         """The gap divided by the objective; None without certificate."""
-        return relative(self.gap, self.objective)
-
-
-def relative(gap: float | None, objective: float) -> float | None:
-    """gap / |objective|, None without a gap."""
-    return None if gap is None else gap / max(abs(objective), 1e-300)
+        return None if self.gap is None else self.gap / max(abs(self.objective), 1e-300)
 
 
 def stack(solutions: list[Solution], coef=None, of: str = "output") -> Solution:
@@ -160,30 +151,17 @@ class Recorder:
 
     callback(entry, coef): entry is a dict with `seconds` since the start, without those that callbacks took, and what the
     solver says, `iteration`, `objective` and `gap` among it; coef() makes the weights of that step. What the callback adds to
-    the entry, such as an error on held-out rows, is kept too.
+    the entry, such as an error on held-out rows, is kept too. always: what every entry says, such as the number of an output.
     """
 
-    def __init__(self, callback=None):
-        self.callback, self.trace, self._start = callback, [], time.monotonic()
+    def __init__(self, callback=None, **always):
+        self.callback, self.always, self.trace, self._start = callback, always, [], time.monotonic()
 
-    def __call__(self, coef=None, **entry) -> dict:
+    def __call__(self, coef=None, **entry):
         """Keep one step; coef: a function without arguments that makes its weights."""
         now = time.monotonic()
-        entry = {"seconds": now - self._start} | entry
+        entry = {"seconds": now - self._start} | self.always | entry
         if self.callback is not None:
             self.callback(entry, coef)
             self._start += time.monotonic() - now
         self.trace.append(entry)
-        return entry
-
-
-def for_output(callback, k: int):
-    """The callback for output k of several, which says so in every entry; None without callback."""
-    if callback is None:
-        return None
-
-    def tell(entry, coef):
-        entry["output"] = k
-        callback(entry, coef)
-
-    return tell

@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 
 from rfx.errors import UsageError
 from rfx.operators.cg import dots
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, for_output, stack, start
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, stack, start
 from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.newton import FLAT
 
@@ -38,7 +38,7 @@ def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, ca
         return q / lam
 
     return stack([
-        newton(lambda v: K @ v, direction, y, lam, loss, budget, first, Recorder(for_output(callback, k)))
+        newton(lambda v: K @ v, direction, y, lam, loss, budget, first, Recorder(callback, output=k))
         for k, (y, first) in enumerate(zip(Y.T, start(warm, Y.shape).T))
     ])  # fmt: skip
 

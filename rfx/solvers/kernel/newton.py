@@ -13,7 +13,7 @@ from rfx.operators.cg import conjugate_gradients
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor
 from rfx.parallel import matmul
-from rfx.solvers.base import Budget, Recorder, Solution, check_problem, for_output, stack, start
+from rfx.solvers.base import Budget, Recorder, Solution, check_problem, stack, start
 from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.cache import add_columns
 from rfx.solvers.kernel.ridge import pivots
@@ -45,7 +45,7 @@ def solve_kernel_newton(K: KernelMatrix, Y, lam, loss, budget: Budget = Budget()
     starts = start(warm, Y.shape).reshape(outputs.shape)
     solutions = []
     for k, (y, first) in enumerate(zip(outputs.T, starts.T)):
-        record = Recorder(for_output(callback, k) if Y.ndim == 2 else callback)
+        record = Recorder(callback, **({"output": k} if Y.ndim == 2 else {}))
         rough = newton(values.quick, values.direction, y, lam, loss, budget, first, record)
         solutions.append(newton(values.exact, values.direction, y, lam, loss, budget, rough.coef, record, rough.n_iter))
     return stack(solutions) if Y.ndim == 2 else solutions[0]

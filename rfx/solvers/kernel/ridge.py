@@ -96,9 +96,13 @@ class _System:
         """A correction whose own residual is small enough, or 1e-4 of where it started: float32 values carry no further, and the
         caller starts again from a residual in float64."""
         goal = np.maximum(self.budget.tol * np.maximum(values, 1e-300), 1e-8 * dots(residual, residual))
-        left = self.budget.after(self.passes)
         return conjugate_gradients(
-            lambda P: self.times(P, np.float32), residual, self.solve, lambda x, r: np.all(dots(r, r) <= goal), left.max_iter, left.deadline
+            lambda P: self.times(P, np.float32),
+            residual,
+            self.solve,
+            lambda x, r: np.all(dots(r, r) <= goal),
+            self.budget.max_iter - self.passes,
+            self.budget.deadline,
         )[0]
 
 

@@ -41,16 +41,7 @@ class KernelSolution(Solution):
 
 
 def solve_kernel_svm(
-    K: KernelMatrix,
-    y,
-    lam: float,
-    loss=SquaredHinge,
-    budget: Budget = Budget(),
-    warm=None,
-    callback=None,
-    *,
-    bias: bool = False,
-    seed: int = 0,
+    K: KernelMatrix, y, lam, loss=SquaredHinge, budget: Budget = Budget(), warm=None, callback=None, *, bias: bool = False, seed: int = 0
 ) -> KernelSolution:
     """Kernel SVM over the rows of K (n, n).
 
@@ -283,16 +274,8 @@ class _Run:
     def tell(self, active, gap, objective):
         """Record where things are, in the scale of the objective that is not divided by lam."""
         lam, beta = self.problem.lam, self.problem.beta
-        self.record(
-            beta.copy,
-            iteration=self.blocks,
-            objective=float(lam * objective),
-            gap=float(lam * gap),
-            active=len(active),
-            support=int(np.count_nonzero(beta)),
-            steps=self.steps,
-            columns=self.columns,
-        )
+        counts = {"active": len(active), "support": int(np.count_nonzero(beta)), "steps": self.steps, "columns": self.columns}
+        self.record(beta.copy, iteration=self.blocks, objective=float(lam * objective), gap=float(lam * gap), **counts)
 
     def solve(self, active: np.ndarray, inside_tol: float) -> np.ndarray:
         """Blocks over the active rows until their shares of the gap are below inside_tol of the objective.

@@ -17,28 +17,27 @@ def seed_c(seed: int):
     ctypes.CDLL(None).srand(ctypes.c_uint(seed & 0xFFFFFFFF))
 
 
-def map_problem(descriptor: int, job: dict):
-    """(keep-alive objects, n, y pointer, row pointers) of the problem in the memory file."""
-    n = job["n"]
+def map_problem(descriptor: int, job: dict, problem, node):
+    """Point the C problem into the memory file, rows of `node`; returns what must stay alive meanwhile."""
+    n = problem.l = job["n"]
     # a private mapping: whatever the library writes stays here
     memory = mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     offsets = np.frombuffer(memory, np.int64, n + 1, 8 * n)
     rows = (base + 8 * (2 * n + 1) + offsets[:-1] * NODE.itemsize).astype(np.uint64)
-    return (memory, rows), base, rows.ctypes.data
+    problem.y = ctypes.cast(base, ctypes.POINTER(ctypes.c_double))
+    problem.x = ctypes.cast(rows.ctypes.data, ctypes.POINTER(ctypes.POINTER(node)))
+    return memory, rows
 
 
 def run_liblinear(descriptor, job):
     from liblinear import liblinear as binding
 
-    library = binding.liblinear
-    keep, y, rows = map_problem(descriptor, job)
     problem = binding.problem.__new__(binding.problem)
-    problem.l, problem.n, problem.bias = job["n"], job["n_columns"], -1.0
-    problem.y = ctypes.cast(y, ctypes.POINTER(ctypes.c_double))
-    problem.x = ctypes.cast(rows, ctypes.POINTER(ctypes.POINTER(binding.feature_node)))
+    keep = map_problem(descriptor, job, problem, binding.feature_node)
+    problem.n, problem.bias = job["n_columns"], -1.0
     parameter = binding.parameter(f"-s {job['solver']} -c {job['C']!r} -e {job['eps']!r} -B -1")
-    model = library.train(ctypes.byref(problem), ctypes.byref(parameter)).contents
+    model = binding.liblinear.train(ctypes.byref(problem), ctypes.byref(parameter)).contents
     count = model.nr_class if model.nr_class > 2 else 1
     coef = np.ctypeslib.as_array(model.w, shape=(job["n_columns"] * count,)).reshape(-1, count)
     labels = np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
@@ -49,15 +48,11 @@ def run_liblinear(descriptor, job):
 def run_libsvm(descriptor, job):
     from libsvm import svm as binding
 
-    library = binding.libsvm
-    keep, y, rows = map_problem(descriptor, job)
     problem = binding.svm_problem.__new__(binding.svm_problem)
-    problem.l = job["n"]
-    problem.y = ctypes.cast(y, ctypes.POINTER(ctypes.c_double))
-    problem.x = ctypes.cast(rows, ctypes.POINTER(ctypes.POINTER(binding.svm_node)))
+    keep = map_problem(descriptor, job, problem, binding.svm_node)
     text = f"-s 0 -t {job['kernel_type']} -g {job['gamma']!r} -c {job['C']!r} -e {job['eps']!r} -m {job['cache_mb']!r}"
     parameter = binding.svm_parameter(text)
-    model = library.svm_train(ctypes.byref(problem), ctypes.byref(parameter)).contents
+    model = binding.libsvm.svm_train(ctypes.byref(problem), ctypes.byref(parameter)).contents
     count = model.l
     coef = np.ctypeslib.as_array(model.sv_coef[0], shape=(count,)) if count else np.empty(0)
     indices = np.ctypeslib.as_array(model.sv_indices, shape=(count,)) if count else np.empty(0, np.int32)

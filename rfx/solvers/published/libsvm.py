@@ -41,7 +41,11 @@ def solve_libsvm(K: KernelMatrix, y, lam, loss, budget: Budget = Budget(), warm=
         "seed": seed,
     }
     record = Recorder(callback)
-    problem = _native(K.X, y) if native else _precomputed(K, y, 0.0 if loss.name == "hinge" else 0.5 / C)
+    problem = (
+        backend.from_blocks(sp.csr_matrix(K.X).sorted_indices(), y)
+        if native
+        else _precomputed(K, y, 0.0 if loss.name == "hinge" else 0.5 / C)
+    )
     result, printed = backend.run(problem, job, budget)
     sign = 1.0 if result["labels"][0] > 0 else -1.0
     coef = np.zeros(n)
@@ -52,14 +56,6 @@ def solve_libsvm(K: KernelMatrix, y, lam, loss, budget: Budget = Budget(), warm=
     iterations = sum(int(word) for word in re.findall(r"#iter = (\d+)", printed))
     ending = backend.ending(record, coef, *_certificate(decision, coef, intercept, y, lam, loss), iterations, printed)
     return KernelSolution(coef, **ending, intercept=intercept)
-
-
-def _native(X, y):
-    Z = sp.csr_matrix(X)
-    Z.sort_indices()
-    problem = backend.NodeFile(y, np.diff(Z.indptr))
-    problem.set_sparse(Z)
-    return problem
 
 
 def _precomputed(K, y, ridge):

@@ -45,6 +45,7 @@ from rfx.cli.common import (
 @click.option(
     "--trace", type=click.Path(dir_okay=False), default=None, help="Append what the solver reports step by step to this CSV file."
 )
+@click.option("--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @click.option(
     "--stream", is_flag=True, help="Read --data (a LIBSVM or .csv file, or -) as it is needed, never all at once (doubly-sgd and its kind)."
@@ -64,7 +65,23 @@ from rfx.cli.common import (
 @threads_option
 @json_option
 def command(
-    method, dataset, test, split, model, results, trace, zero_based, stream, n_inputs, checkpoint, every, resume, force, as_json, **options
+    method,
+    dataset,
+    test,
+    split,
+    model,
+    results,
+    trace,
+    curve,
+    zero_based,
+    stream,
+    n_inputs,
+    checkpoint,
+    every,
+    resume,
+    force,
+    as_json,
+    **options,
 ):
     """Train a method on a data set or LIBSVM file; report, save and record it.
 
@@ -75,6 +92,10 @@ def command(
     given = given_options(method, options)
     from pathlib import Path
 
+    from rfx.errors import UsageError
+
+    if curve and trace is None:
+        raise UsageError("--curve goes into --trace; give --trace FILE")
     from rfx import files, methods
     from rfx import model as model_file
     from rfx.experiments import results as results_file
@@ -110,6 +131,7 @@ def command(
         "seed": seed,
         "zero_based": zero_based,
         "trace": trace is not None,
+        "curve": "test" if curve else None,
     } | streaming
     target = None if model is None else Path(model)
     if given.get("lam_path"):

@@ -17,7 +17,7 @@
     keep = {dataset = "cpu"}
 
 A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
-the training rows too), curve (of stochastic methods: the error on the test rows as training goes on), fixed_threads (threads
+the training rows too), curve (the error on the test rows as training goes on: in its row, or in the trace), fixed_threads (threads
 are what the run is about: they tell it from other runs, and runs with more threads than there are cores are left out), trace
 (keep what the solver reports step by step), and the dict options, which holds what the method is given. `repetitions = 5`
 stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file, then in the current folder. `example()` is a

@@ -10,14 +10,14 @@ from rfx.errors import UsageError
 
 
 def prepare(method, spec: dict, split=None) -> None:
-    """What a spec says of a stochastic method besides its options: its checkpoints, and the curve over the split's test rows.
+    """What a spec says of a method besides its options: its curve over the split's test rows and, of a stochastic one, its checkpoints.
 
-    A trace of such a method is its curve. Raises UsageError where another method is given any of it.
+    A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have.
     """
-    asked = [name for name in ("checkpoint", "every", "resume", "curve", "stream") if spec.get(name)]
+    asked = [name for name in ("checkpoint", "every", "resume", "stream") if spec.get(name)]
     if not hasattr(method, "fit_stream"):
         if not asked:
-            return
+            return _watch(method, spec, split)
         raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {method.name}")
     if (spec.get("every") or spec.get("resume")) and not spec.get("checkpoint"):
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
@@ -29,6 +29,17 @@ def prepare(method, spec: dict, split=None) -> None:
         else:
             method.watch(split.X_test, split.y_test)
     method.progress = spec.get("progress")
+
+
+def _watch(method, spec, split):
+    """The error on the split's test rows into the trace of a method that does not learn batch by batch, where that is asked for."""
+    if not spec.get("curve"):
+        return
+    if spec["curve"] != "test" or not spec.get("trace"):
+        raise UsageError(f'method {method.name} has its curve in its trace alone: curve = "test" with a trace')
+    if split.X_test is None:
+        raise UsageError(f"there are no test rows to draw the curve of {method.name} over; name some")
+    method.watch(split.X_test, split.y_test)
 
 
 def _exact(method, split):

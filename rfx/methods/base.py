@@ -12,7 +12,7 @@ from rfx.errors import DataError, UsageError, or_near
 from rfx.methods import gamma, width
 from rfx.methods.options import COMMON
 from rfx.options import Option
-from rfx.solvers.base import Budget, Solution, stack
+from rfx.solvers.base import Budget, Solution, for_output, stack
 
 CLASSIFICATION = ("binary", "multiclass")
 # What numpy would say of an overflow on the way: what comes out is checked instead.
@@ -34,6 +34,8 @@ class Method:
     name = ""
     summary = ""
     options: tuple[Option, ...] = ()
+    # whether it can score rows at every step of its solver
+    watches = False
     arrays: dict[str, model_file.Array] = {
         "scaler_shift": model_file.Array("f", "inputs"),
         "scaler_scale": model_file.Array("f", "inputs"),
@@ -44,6 +46,7 @@ class Method:
         given = self.converted(given)
         self.params = self.defaults(given.get("kernel")) | given
         self.info: dict = {}
+        self.held_out: tuple | None = None
 
     @classmethod
     def declared(cls) -> dict[str, Option]:
@@ -93,6 +96,18 @@ class Method:
         return dict(self.params)
 
     # ------------------------------------------------------------------ training
+
+    def watch(self, X, y) -> "Method":
+        """Score the rows X (n, d), y (n,) as training goes on: entries of `trace` get `error`, as far as the solver reports its weights.
+
+        The error is the share of wrong labels, or the root of the mean squared error in units of the scaled target. Raises
+        UsageError where the method's steps do not tell its weights.
+        """
+        if not self.watches or self.params.get("lam_path"):
+            what = f"method {self.name}" + (" with --lam-path" if self.watches else "")
+            raise UsageError(f"{what} can't score test rows step by step; leave the curve away")
+        self.held_out = X, np.asarray(y, np.float64)
+        return self
 
     def fit(self, X, y) -> "Method":
         """Learn from X (n, d), array or CSR, and y (n,), raw targets or labels.
@@ -182,9 +197,9 @@ class Method:
         own = {option.name: p[option.name] for option in kernels.get_kernel(p["kernel"]).options}
         return gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"], **own)
 
-    def _each_output(self, Y, solve) -> Solution:
-        """One solve(y) per column of Y, stacked."""
-        return stack([solve(Y[:, k]) for k in range(Y.shape[1])])
+    def _each_output(self, Y, solve, callback=None) -> Solution:
+        """One solve(y, callback) per column of Y, stacked."""
+        return stack([solve(Y[:, k], for_output(callback, k)) for k in range(Y.shape[1])])
 
     def _budget(self, **defaults) -> Budget:
         """What the options and --timeout allow a solver; defaults: the method's own numbers where an option is not set."""
@@ -235,7 +250,10 @@ class Method:
 
         Raises DataError where no label is one of the model's classes.
         """
-        decision = self.decision_function(X)
+        return self.judge(self.decision_function(X), y)
+
+    def judge(self, decision, y) -> dict:
+        """What score returns, from decision_function's values."""
         if self.task == "regression":
             error = decision - self.target_scaler.transform(np.asarray(y, float))
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}

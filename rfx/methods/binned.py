@@ -7,6 +7,7 @@ from rfx.errors import UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.methods.base import Method
 from rfx.methods.options import GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
+from rfx.methods.watch import watcher
 from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
@@ -30,6 +31,7 @@ class BinnedMethod(Method):
     """
 
     default_loss: str | None = None
+    watches = True
     arrays = Method.arrays | {
         "coef": Array("f", "bins outputs"),
         "widths": Array("f", "grids inputs"),
@@ -78,6 +80,10 @@ class BinnedMethod(Method):
         """The bins that the rows of X are in, and the features."""
         ids, bins = grids.number(X)
         return bins, BinnedMatrix(ids, bins.starts)
+
+    def _watcher(self, grids, bins, Y):
+        """The callback of a solver for the weights of these bins, see rfx.methods.watch."""
+        return watcher(self, lambda X: grids.transform(X, bins).__matmul__, Y.shape[1])
 
     def _keep_nonzero(self, grids, bins, Z, coef):
         """The model of the bins with a non-zero weight in any output, and of the grids that have such bins."""

@@ -7,9 +7,11 @@ false` is given, because LIBSVM, by which the paper trained it, always has.
 
 import numpy as np
 
+from rfx import kernels
 from rfx.errors import UsageError
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import DTYPE, LAM, LOSS, SOLVER, TOL
+from rfx.methods.watch import watcher
 from rfx.operators.kernel import KernelMatrix
 from rfx.options import Option
 from rfx.solvers.kernel.newton import solve_kernel_newton
@@ -22,6 +24,7 @@ class Kernel(ExpansionMethod):
     """lam/2 ||f||^2 + sum L(f(x) [+ b], y) over the kernel's Hilbert space; the model is the support vectors."""
 
     name = "kernel"
+    watches = True
     summary = "the exact kernel machine: ridge regression or a support vector machine"
     options = (
         *OPTIONS,
@@ -43,7 +46,8 @@ class Kernel(ExpansionMethod):
         else:
             self._check_without_bias()
             solve = solve_kernel_ridge if self.loss.name == "squared" else solve_kernel_newton
-            solution = solve(K, Y, self.lam, self.loss, self._budget())
+            callback = watcher(self, lambda rows: lambda coef: kernels.decision(p["kernel"], self.kernel_params, X, coef, rows), Y.shape[1])
+            solution = solve(K, Y, self.lam, self.loss, self._budget(), callback=callback)
             self.intercept = np.zeros(Y.shape[1])
         self._keep_nonzero(X, np.asarray(solution.coef).reshape(X.shape[0], -1))
         return solution
@@ -58,11 +62,13 @@ class Kernel(ExpansionMethod):
     def _svm(self, K, Y):
         p = self.params
         bias = True if p["bias"] is None else p["bias"]
+        if self.held_out is not None:
+            raise UsageError("a support vector machine's bias is known at its end only, so that it has no curve; leave that away")
         if p["solver"] == "libsvm" and not bias:
             raise UsageError("--solver libsvm always has a bias; set --bias true or choose --solver rfx")
         intercepts = []
 
-        def solve(y):
+        def solve(y, _):
             if p["solver"] == "libsvm":
                 solution = solve_libsvm(K, y, self.lam, self.loss, self._budget(), seed=p["seed"])
             else:

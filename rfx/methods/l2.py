@@ -9,11 +9,11 @@ from rfx.solvers.published.liblinear import solve_liblinear
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
 
-def solve(method, Z, Y) -> Solution:
+def solve(method, Z, Y, callback=None) -> Solution:
     """The weights (D, k) of `method` over its features: lam/2 ||w||^2 + sum L(w.z, y) for each column of Y (n, k).
 
-    method: fitted as far as lam, loss and deadline, with the options solver, tol, max_iter and max_memory. Raises
-    UsageError for a solver that does not have the loss.
+    method: fitted as far as lam, loss and deadline, with the options solver, tol, max_iter and max_memory. callback: told of
+    every step. Raises UsageError for a solver that does not have the loss.
     """
     p = method.params
     solver = p["solver"]
@@ -24,15 +24,16 @@ def solve(method, Z, Y) -> Solution:
     if solver == "cg":
         if method.loss.name != "squared":
             raise UsageError(f"--solver is cg, which is for squared loss, not {method.loss.name}; add --loss squared or choose rfx")
-        return solve_ridge_cg(Z, Y, method.lam, method.loss, method._budget())
+        return solve_ridge_cg(Z, Y, method.lam, method.loss, method._budget(), callback=callback)
     if solver == "liblinear":
         return method._each_output(
             Y,
-            lambda y: solve_liblinear(Z, y, method.lam, method.loss, method._budget(), seed=p["seed"]),
+            lambda y, tell: solve_liblinear(Z, y, method.lam, method.loss, method._budget(), callback=tell, seed=p["seed"]),
+            callback,
         )
     if method.loss.name == "squared":
-        return solve_ridge(Z, Y, method.lam, method.loss, method._budget())
-    return method._each_output(Y, lambda y: solve_l2(Z, y, method.lam, method.loss, method._budget()))
+        return solve_ridge(Z, Y, method.lam, method.loss, method._budget(), callback=callback)
+    return method._each_output(Y, lambda y, tell: solve_l2(Z, y, method.lam, method.loss, method._budget(), callback=tell), callback)
 
 
 def solve_path(method, Z, Y, lams) -> list[Solution]:

@@ -8,8 +8,9 @@ from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, leverage, sample
 from rfx.methods.base import Method
 from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, N_FEATURES
+from rfx.methods.watch import watcher
 from rfx.model import Array
-from rfx.operators.mapped import MapMatrix
+from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Option, Path
 from rfx.solvers.base import Solution
 
@@ -133,6 +134,10 @@ class LinearMethod(Method):
         if self.params["solver"] != "rfx":
             raise UsageError(f"--lam-path needs --solver rfx; {self.params['solver']} starts every lambda anew")
         return Path.values(self.params["lam_path"])
+
+    def _watcher(self, feature_map, Y, scale: float = 1.0):
+        """The callback of a solver for weights over scale * feature_map, see rfx.methods.watch."""
+        return watcher(self, lambda X: feature_matrix(feature_map, X, scale, self.params["max_memory"]).matvec, Y.shape[1])
 
     def _keep_path(self, feature_map, lams, solutions, scale=1.0) -> Solution:
         """A trained method for each lambda into self.path, weights times `scale`; self is the last."""

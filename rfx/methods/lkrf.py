@@ -202,7 +202,7 @@ class LKRF(LinearMethod):
         return solution, features.select(used), coef[used], offset
 
     def _solve_sparse(self, Z, Y, lam) -> Solution:
-        return self._each_output(Y, lambda y: solve_l1(Z, y, lam, self.loss, self._budget()))
+        return self._each_output(Y, lambda y, _: solve_l1(Z, y, lam, self.loss, self._budget()))
 
     # ------------------------------------------------------------------ validation
 

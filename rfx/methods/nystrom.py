@@ -9,6 +9,7 @@ from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.methods import l2
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import CG, LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
+from rfx.methods.watch import watcher
 from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
@@ -21,6 +22,7 @@ class Nystrom(ExpansionMethod):
     """
 
     name = "nystrom"
+    watches = True
     summary = "Nystrom approximation of the kernel machine from landmarks"
     decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel
     options = (
@@ -48,7 +50,8 @@ class Nystrom(ExpansionMethod):
         self.lam = p["lam"]
         self.kernel_params = self._learn_kernel(X, Y, self.lam)
         feature_map, Z = self._timed(self._features, X)
-        solution = l2.solve(self, Z, Y)
+        decide = lambda rows: feature_matrix(feature_map, rows, 1.0, p["max_memory"]).matvec
+        solution = l2.solve(self, Z, Y, watcher(self, decide, Y.shape[1]))
         self.rank = feature_map.n_features
         self.intercept = np.zeros(Y.shape[1])
         self._keep_nonzero(feature_map.landmarks, feature_map.fold(solution.coef))

@@ -10,7 +10,7 @@ from rfx.methods.options import LAM
 from rfx.methods.validation import error, held_out
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
-from rfx.solvers.base import stack
+from rfx.solvers.base import for_output, stack
 from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 
 # --grow: the first number of grids; what twice the grids must take off the held-out error, as a share of it, to go on.
@@ -51,16 +51,16 @@ class RB(BinnedMethod):
             bins, Z = self._timed(self._number, grids, X)
         else:
             bins, Z, start = self._grow(grids, X, Y)
-        solution = self._solve(Z, Y, self.lam, start, self._budget())
+        solution = self._solve(Z, Y, self.lam, start, self._budget(), self._watcher(grids.select(slice(0, Z.n_grids)), bins, Y))
         self._keep_nonzero(grids, bins, Z, solution.coef)
         return solution
 
-    def _solve(self, Z, Y, lam, start, budget) -> DualSolution:
+    def _solve(self, Z, Y, lam, start, budget, callback=None) -> DualSolution:
         """coef (D, k) and dual (N, k); start: a dual of fewer grids."""
         if self.loss.name == "squared":
-            return solve_dual_ridge(Z, Y, lam, self.loss, budget, start)
+            return solve_dual_ridge(Z, Y, lam, self.loss, budget, start, callback)
         starts = [None] * Y.shape[1] if start is None else start.T
-        outputs = [solve_dual_l2(Z, y, lam, self.loss, budget, own) for y, own in zip(Y.T, starts)]
+        outputs = [solve_dual_l2(Z, y, lam, self.loss, budget, own, for_output(callback, k)) for k, (y, own) in enumerate(zip(Y.T, starts))]
         return DualSolution(**vars(stack(outputs)), dual=np.stack([output.dual for output in outputs], axis=1))
 
     def _grow(self, grids, X, Y):

@@ -12,6 +12,7 @@ class RF(LinearMethod):
     """lam/2 ||w||^2 + sum L(w.z(x), y) with z = D^(-1/2) [phi_1 .. phi_D]; no bias."""
 
     name = "rf"
+    watches = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
     options = (
         *OPTIONS,
@@ -27,8 +28,12 @@ class RF(LinearMethod):
         lams = self._path_lams() if self.params["lam_path"] else [self.params["lam"]]
         self.lam = lams[0]
         feature_map, Z = self._timed(self._features, X, Y)
-        solutions = l2.solve_path(self, Z, Y, lams) if self.params["lam_path"] else [l2.solve(self, Z, Y)]
-        return self._keep_path(feature_map, lams, solutions, 1 / math.sqrt(self.params["n_features"]))
+        scale = 1 / math.sqrt(feature_map.n_features)
+        if self.params["lam_path"]:
+            solutions = l2.solve_path(self, Z, Y, lams)
+        else:
+            solutions = [l2.solve(self, Z, Y, self._watcher(feature_map, Y, scale))]
+        return self._keep_path(feature_map, lams, solutions, scale)
 
     def _features(self, X, Y):
         feature_map = self._sample(X, Y, self.lam)

@@ -30,11 +30,14 @@ class SparseRB(BinnedMethod):
     def _fit(self, X, Y):
         grids = self._sample(X, Y)
         bins, Z = self._timed(self._number, grids, X)
+        callback = self._watcher(grids, bins, Y)
         if self.params["solver"] == "prcd":
             Z = self._timed(Z.by_columns, np.inf)
-            solution = self._each_output(Y, lambda y: solve_prcd(Z, y, self.lam, self.loss, self._budget(), seed=self.params["seed"]))
+            solution = self._each_output(
+                Y, lambda y, tell: solve_prcd(Z, y, self.lam, self.loss, self._budget(), callback=tell, seed=self.params["seed"]), callback
+            )
         else:
             budget = replace(self._budget(), memory_mb=min(MOST, max(LEAST, self.memory_left)))
-            solution = self._each_output(Y, lambda y: solve_rb_l1(Z, y, self.lam, self.loss, budget))
+            solution = self._each_output(Y, lambda y, tell: solve_rb_l1(Z, y, self.lam, self.loss, budget, callback=tell), callback)
         self._keep_nonzero(grids, bins, Z, np.asarray(solution.coef))
         return solution

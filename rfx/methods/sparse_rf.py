@@ -25,6 +25,7 @@ class SparseRF(LinearMethod):
     """
 
     name = "sparse-rf"
+    watches = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     options = (
         *OPTIONS,
@@ -49,7 +50,7 @@ class SparseRF(LinearMethod):
         if p["lam_path"]:
             return self._fit_path(feature_map, X, Y)
         self.lam = self._choose_lam(feature_map, X, Y) if isinstance(p["lam"], str) else p["lam"]
-        solution = self._solve(feature_map, X, Y, self.lam)
+        solution = self._solve(feature_map, X, Y, self.lam, self._watcher(feature_map, Y))
         self._keep_nonzero(feature_map, solution.coef)
         return solution
 
@@ -60,11 +61,11 @@ class SparseRF(LinearMethod):
         outputs = [path_l1(Z, y, lams, self.loss, self._budget()) for y in Y.T]
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
-    def _solve(self, feature_map, X, Y, lam) -> Solution:
+    def _solve(self, feature_map, X, Y, lam, callback=None) -> Solution:
         p, budget, Z = self.params, self._budget(memory_mb=default_memory_mb()), MapMatrix(feature_map, X)
         if p["solver"] == "prcd":
             Z = self._timed(Z.by_columns, budget.memory_mb)
-            return self._each_output(Y, lambda y: solve_prcd(Z, y, lam, self.loss, budget, seed=p["seed"]))
+            return self._each_output(Y, lambda y, tell: solve_prcd(Z, y, lam, self.loss, budget, callback=tell, seed=p["seed"]), callback)
         solve = None
         if p["solver"] == "liblinear":
 
@@ -73,7 +74,9 @@ class SparseRF(LinearMethod):
                 return solve_liblinear(part, y, lam, loss, self._budget(), penalty="l1", seed=p["seed"])
 
             solve = in_parts(solve)
-        solution = self._each_output(Y, lambda y: solve_rounds(Z, y, lam, self.loss, self._budget(), rounds=p["rounds"], solve=solve))
+        solution = self._each_output(
+            Y, lambda y, tell: solve_rounds(Z, y, lam, self.loss, self._budget(), callback=tell, rounds=p["rounds"], solve=solve), callback
+        )
         # what --tol is about: the gap that is reported is over all features, dropped ones too
         last = solution.trace[-1]["iteration"]
         gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)

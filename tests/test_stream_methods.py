@@ -140,6 +140,15 @@ def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
         trained(gamma=2.0)
     with pytest.raises(UsageError, match="is of method doubly-sgd, not norma"):
         trained("norma")
+    header, arrays = model.read(point)
+    for damage in ("position", "counts", "kernel_params"):
+        model.write(point, {name: value for name, value in header.items() if name != damage}, arrays)
+        with pytest.raises(DataError, match=f"is damaged .KeyError: '{damage}'"):
+            trained()
+    model.write(point, header, {name: value for name, value in arrays.items() if name != "solver_coef"})
+    with pytest.raises(DataError, match="is damaged .KeyError: 'coef'"):
+        trained()
+    model.write(point, header, arrays)
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(DataError, match="when the checkpoint was written; give the same input"):
         trained()

@@ -1,5 +1,6 @@
 """Checkpoints of a training: all that it takes to go on to the same bits, in one file that appears whole or not at all."""
 
+import contextlib
 from pathlib import Path
 
 from rfx import losses, model
@@ -40,6 +41,16 @@ class Keeper:
             arrays["classes"] = method.classes
         model.write(self.path, header, arrays | {f"solver_{name}": value for name, value in method.solver.state().items()})
 
+    @contextlib.contextmanager
+    def sound(self):
+        """DataError for what a damaged checkpoint raises while it is taken up."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise DataError(
+                f"checkpoint {self.path} is damaged ({type(error).__name__}: {error}); delete it to start anew, or leave out --resume"
+            ) from error
+
     def load(self, method):
         """Header and arrays of the checkpoint to go on from; None to begin anew.
 
@@ -50,6 +61,11 @@ class Keeper:
         header, arrays = model.read(self.path)
         if header.get("kind") != KIND:
             raise DataError(f"{self.path} is not a checkpoint but a model file; give the file that --checkpoint wrote")
+        with self.sound():
+            self._check(method, header)
+        return header, arrays
+
+    def _check(self, method, header):
         if header["method"] != method.name:
             raise UsageError(f"checkpoint {self.path} is of method {header['method']}, not {method.name}")
         from rfx.methods.streaming import CHANGEABLE
@@ -59,7 +75,6 @@ class Keeper:
             if name not in CHANGEABLE and then != value:
                 flag = name.replace("_", "-")
                 raise UsageError(f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was written; give the same")
-        return header, arrays
 
 
 def restore(method, header, arrays) -> None:

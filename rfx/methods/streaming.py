@@ -163,9 +163,10 @@ class StreamMethod(Method):
             stream = Stream(source, p["batch"], buffer, p["seed"], stream.epochs)
             self._start()
         else:
-            checkpoints.restore(self, *saved)
-            self._start(saved[1])
-            stream.seek(saved[0]["position"])
+            with self._checkpoint.sound():
+                checkpoints.restore(self, *saved)
+                self._start(saved[1])
+                stream.seek(saved[0]["position"])
         self._learning = time.perf_counter() - start
         with np.errstate(**UNSAID):
             status = self._consume(stream)

@@ -45,10 +45,12 @@ class _Zip:
     @staticmethod
     def open(file):
         if hasattr(file, "read") and not file.seekable():  # its directory is at the end
-            content = file.read(_most_held() + 1)
-            if len(content) > _most_held():
-                raise ValueError("a zip archive that is too long to be read from a pipe")
-            file = io.BytesIO(content)
+            most, content = _most_held(), io.BytesIO()
+            while piece := file.read(_PIECE):  # piece by piece: asked for at once, the memory for all of them would be taken
+                content.write(piece)
+                if content.tell() > most:
+                    raise ValueError("a zip archive that is too long to be read from a pipe")
+            file = content
         archive = zipfile.ZipFile(file)
         members = [member for member in archive.infolist() if not member.is_dir()]
         if len(members) != 1:

@@ -160,30 +160,40 @@ def _machine_memory_mb() -> float:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / 2
 
 
-def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
-    """What the limits of the cgroup and of those above it leave (version 2); infinite without a limit.
+# How a line of /proc/self/cgroup that names a group of memory begins, after its number; where such groups lie; and the names of
+# the limit, what is held, and the pages of files among it that are given up when they are needed: versions 2 and 1.
+_CGROUPS = (
+    (":", "", "memory.max", "memory.current", "inactive_file"),
+    ("memory:", "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
 
-    Pages of files that are only cached are given up when they are needed, and count as free.
-    """
+
+def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
+    """What the memory limits of this process's cgroup, and of those above it, leave; infinite without a limit."""
+    least = float("inf")
     try:
-        with open(own, encoding="ascii") as lines:
-            inside = next(line.rstrip("\n").partition("::")[2] for line in lines if line.startswith("0::"))
-    except (OSError, StopIteration, ValueError):
-        return float("inf")
-    least, folder = float("inf"), Path(root + inside)
-    while str(folder).startswith(root):
-        try:
-            limit = (folder / "memory.max").read_text().strip()
-            if limit != "max":
-                held = int((folder / "memory.current").read_text())
-                cached = [
-                    int(line.split()[1]) for line in (folder / "memory.stat").read_text().splitlines() if line.startswith("inactive_file ")
-                ]
-                least = min(least, (int(limit) - held + sum(cached)) / 2**20)
-        except (OSError, ValueError):
-            pass
-        folder = folder.parent
+        with open(own, encoding="utf-8") as lines:
+            groups = [line.rstrip("\n").partition(":")[2] for line in lines]
+    except (OSError, ValueError):
+        return least
+    for start, place, limit, held, cached in _CGROUPS:
+        for group in (name.removeprefix(start) for name in groups if name.startswith(start)):
+            folder = Path(f"{root}{place}{group}")
+            while str(folder).startswith(root + place):
+                least = min(least, _left_mb(folder, limit, held, cached))
+                folder = folder.parent
     return max(0.0, least)
+
+
+def _left_mb(folder, limit, held, cached) -> float:
+    try:
+        most = (folder / limit).read_text().strip()
+        if most == "max":
+            return float("inf")
+        freed = [int(line.split()[1]) for line in (folder / "memory.stat").read_text().splitlines() if line.startswith(f"{cached} ")]
+        return (int(most) - int((folder / held).read_text()) + sum(freed)) / 2**20
+    except (OSError, ValueError):
+        return float("inf")
 
 
 @lru_cache

@@ -154,23 +154,32 @@ def test_code_planted_in_the_temporary_folder_does_not_run(own):
     assert not (own / "ran").exists() and folder != str(trap) and not os.path.exists(folder)
 
 
-def test_memory_that_a_cgroup_leaves(tmp_path):
-    (tmp_path / "own").write_text("0::/outer/inner\n")
-    inner = tmp_path / "cgroup" / "outer" / "inner"
+VERSIONS = {
+    2: ("0::", "", "memory.max", "memory.current", "inactive_file", "max"),
+    1: ("4:memory:", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", str(2**63 - 4096)),
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_memory_that_a_cgroup_leaves(tmp_path, version):
+    start, place, *names, none = VERSIONS[version]
+    (tmp_path / "own").write_text(f"7:blkio:/\n{start}/outer/inner\n")
+    inner = tmp_path / "cgroup" / place / "outer" / "inner"
     inner.mkdir(parents=True)
     left = lambda: env._cgroup_memory_mb(str(tmp_path / "cgroup"), str(tmp_path / "own"))
     assert left() == float("inf")
 
-    def limited(folder, limit, current, cached):
-        for name, text in {"memory.max": limit, "memory.current": current, "memory.stat": f"anon 1\ninactive_file {cached}\n"}.items():
-            (folder / name).write_text(f"{text}\n")
+    def limited(folder, limit, held, cached):
+        (folder / names[0]).write_text(f"{limit}\n")
+        (folder / names[1]).write_text(f"{held}\n")
+        (folder / "memory.stat").write_text(f"cache 1\n{names[2]} {cached}\n")
 
-    limited(inner, "max", 5 << 20, 0)
-    assert left() == float("inf")
+    limited(inner, none, 5 << 20, 0)
+    assert left() > 2**40
     limited(inner.parent, 100 << 20, 60 << 20, 10 << 20)
     assert left() == 50
     limited(inner, 30 << 20, 25 << 20, 0)
     assert left() == 5
     limited(inner, 30 << 20, 35 << 20, 0)
     assert left() == 0
-    assert 0 <= env.available_memory_mb() <= env._machine_memory_mb() + 1024
+    assert env.available_memory_mb() >= 0

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import svmlight
+from rfx.data import stream, svmlight
 from rfx.data.stream import ArraySource, CsvSource, GeneratedSource, LibsvmSource, Stream
 from rfx.errors import DataError
 
@@ -202,3 +202,12 @@ def test_rows_drawn_with_replacement_are_uniform_and_seekable():
     again = Stream(ArraySource(X, Y, seed=3, replace=True), 10, epochs=None)
     again.seek(stream.position())
     np.testing.assert_array_equal(next(again)[2], next(stream)[2])
+
+
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "LONGEST_LINE", 1000)
+    path = tmp_path / "long"
+    path.write_bytes(b"1 1:1\n1 1:" + b"0" * 5000)
+    source = stream.LibsvmSource(path, chunk=100)
+    with pytest.raises(DataError, match="long, line 2: it is longer than 1,000 bytes"):
+        source.read(10)

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from rfx import files
 from rfx.counters import uniforms
 from rfx.data import archives, splits, svmtext
+from rfx.data.scan import LONGEST_LINE
 from rfx.errors import DataError
 
 # Bytes of text that are parsed together, and that are compared at each of so many places of a file.
@@ -136,6 +137,8 @@ class TextSource(Source):
                 yield raw
             elif self._last:
                 return
+            elif len(self._rest) > LONGEST_LINE:
+                raise DataError(f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes, which no row is")
 
     def _chunk(self):
         for raw in self._texts():

@@ -11,7 +11,7 @@ from rfx.errors import UsageError
 from rfx.operators.base import Matrix, block_size, ranges
 from rfx.operators.products import weighted_gram
 
-_CAST_BYTES = 4 * 2**20
+_CAST_BYTES = 2 * 2**20
 _PARTS = 4
 # Where fewer than this share of the weights is not zero, these are picked out rather than all entries of a row read.
 _PICKED = 1 / 32
@@ -26,7 +26,7 @@ class DenseMatrix(Matrix):
         if not isinstance(Z, np.ndarray) or Z.ndim != 2:
             given = f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
             raise UsageError(f"the features are a {given}; an array of rows and columns is needed")
-        if Z.dtype not in (np.float32, np.float64):
+        if Z.dtype.char not in "fd":
             Z = Z.astype(np.float64)
         if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):
             Z = np.ascontiguousarray(Z)
@@ -89,9 +89,12 @@ class DenseMatrix(Matrix):
 
     def _wide(self):
         """(rows, these rows in float64), little by little: what BLAS multiplies by several columns."""
-        for rows in ranges(self.shape[0], block_size(self.shape[1], np.float64, _CAST_BYTES)):
-            own = rows if self.index is None else self.index[rows]
-            yield rows, self.Z[own].astype(np.float64, copy=False)
+        size = block_size(self.shape[1], np.float64, _CAST_BYTES)
+        buffer = np.empty((min(size, self.shape[0]), self.shape[1]))
+        for rows in ranges(self.shape[0], size):
+            wide = buffer[: rows.stop - rows.start]
+            wide[...] = self.Z[rows if self.index is None else self.index[rows]]
+            yield rows, wide
 
     def matvec(self, W):
         W = np.ascontiguousarray(W, dtype=np.float64)
@@ -100,13 +103,14 @@ class DenseMatrix(Matrix):
             for rows, Z in self._wide():
                 np.matmul(Z, W, out=out[rows])
             return out
-        used = np.flatnonzero(W)
-        if not self._by_rows:
-            _combine(self.Z.T, used, W[used], out)
-        elif len(used) > _PICKED * len(W):
+        if self._by_rows and np.count_nonzero(W) > _PICKED * len(W):
             _dots(self.Z, self._numbers, W, out)
+            return out
+        used = np.flatnonzero(W)
+        rows, values = self._numbers, W[used]
+        if not self._by_rows:
+            _combine(self.Z.T, used, values, out)
         elif len(used):
-            rows, values = self._numbers, W[used]
             parallel.for_ranges(lambda a, b: _dot_picked(self.Z, rows[a:b], used, values, out[a:b]), len(out), smallest=512)
         return out
 

@@ -46,14 +46,16 @@ class MapMatrix(Matrix):
         return out
 
     def matvec(self, W):
-        used = np.flatnonzero(W) if W.ndim == 1 else np.arange(len(W))
-        if len(used) == len(W):
+        if W.ndim > 1 or np.count_nonzero(W) == len(W):
             return super().matvec(W)
+        used = np.flatnonzero(W)
         return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
 
     def rmatvec(self, U):
-        used = np.flatnonzero(U) if U.ndim == 1 else np.arange(len(U))
-        return super().rmatvec(U) if len(used) == len(U) else self.rows(used).rmatvec(U[used])
+        if U.ndim > 1 or np.count_nonzero(U) == len(U):
+            return super().rmatvec(U)
+        used = np.flatnonzero(U)
+        return self.rows(used).rmatvec(U[used])
 
 
 def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None) -> Matrix:

@@ -46,13 +46,11 @@ class GramCache:
     def keep(self, kept):
         """Renumber: column kept[i] is column i from now on, the others are forgotten."""
         kept = np.asarray(kept, np.int64)
-        order = np.argsort(kept)
-        at = np.searchsorted(kept, self.columns, sorter=order)
-        found = (at < len(kept)) & (kept[order[np.minimum(at, len(kept) - 1)]] == self.columns) if len(kept) else None
-        chosen = np.flatnonzero(found) if found is not None else np.empty(0, np.int64)
-        renumbered = order[at[chosen]] if len(chosen) else chosen
-        self._compress(chosen)
-        self.columns = renumbered.astype(np.int64)
+        numbers = np.full(1 + max(kept.max(initial=-1), self.columns.max(initial=-1)), -1)
+        numbers[kept] = np.arange(len(kept))
+        renumbered = numbers[self.columns]
+        self._compress(np.flatnonzero(renumbered >= 0))
+        self.columns = renumbered[renumbered >= 0]
         if self.coef is not None:
             dropped = np.ones(len(self.coef), bool)
             dropped[kept] = False

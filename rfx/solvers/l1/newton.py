@@ -52,7 +52,6 @@ def solve_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
     Raises UsageError as `check_problem` does, DataError when a feature or a target is not finite.
     """
     y = check_problem(Z, y, lam, loss)
-    gram = GramCache() if gram is None else gram
     return minimise(Z, y, lam, loss, filled(budget), start(warm, Z.shape[1:]), Recorder(callback), gram=gram)
 
 
@@ -67,25 +66,7 @@ def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, 
     at_most: end, with what there is, as soon as that many columns want to be in the working set, for a caller who then goes on
     otherwise.
     """
-    half = budget.memory_mb * 2**20 / 2
-    rows = max(1, len(y))
-    problem = _Problem(
-        Z,
-        y,
-        float(lam),
-        loss,
-        budget,
-        coef,
-        record,
-        n_iter,
-        bound,
-        GramCache() if gram is None else gram,
-        limit=at_most or largest_working_set(budget.memory_mb),
-        strict=at_most is not None,
-        # Half again: while columns are taken over, the old copy and the new one exist together.
-        held_limit=int(half / 2 // (rows * Z.dtype.itemsize)),
-        float64_limit=int(half / 2 // (rows * 8)),
-    )
+    problem = _Problem(Z, y, float(lam), loss, budget, coef, record, n_iter, bound, GramCache() if gram is None else gram, at_most)
     # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
     with one_blas_thread():
         problem.run()
@@ -110,6 +91,8 @@ def path_l1(Z, y, lams, loss, budget: Budget = Budget(), warm=None, callback=Non
 
 @dataclass
 class _Problem:
+    """The problem, the point that is reached (coef, its decision values, objective) and the best dual value found (dual)."""
+
     Z: Matrix
     y: np.ndarray
     lam: float
@@ -120,10 +103,7 @@ class _Problem:
     n_iter: int
     dual: float
     gram: GramCache
-    limit: int
-    strict: bool
-    held_limit: int
-    float64_limit: int
+    at_most: int | None
     objective: float = np.inf
     converged: bool = False
     curvature: np.ndarray | None = None
@@ -131,6 +111,10 @@ class _Problem:
     dual_point: np.ndarray | None = None
 
     def run(self):
+        self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
+        numbers = self.budget.memory_mb * 2**20 / 2 / max(1, len(self.y))
+        # Half again: while columns are taken over, the old copy and the new one exist together.
+        self.held_limit, self.float64_limit = int(numbers / 2 // self.Z.dtype.itemsize), int(numbers / 2 // 8)
         self.decision = self.gram.recall(self.coef)
         if self.decision is None:
             self.decision = self.Z.matvec(self.coef)
@@ -204,7 +188,7 @@ class _Problem:
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
         coef = self.coef
         wanted = self._working(gradient, lam, self.limit, max(128, 2 * np.count_nonzero(coef)))
-        if self.strict and len(wanted) == self.limit:
+        if len(wanted) == self.at_most:
             return 0
         if self.interior and self._interior_step(Z, wanted, lam):
             return len(wanted)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rfx import env, losses
-from rfx.errors import UsageError
+from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.methods.base import Method
 from rfx.methods.options import GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
@@ -127,5 +127,7 @@ class BinnedMethod(Method):
         }
 
     def _restore(self, header, arrays):
+        if not np.all(arrays["widths"] > 0):
+            raise DataError("array widths has values that are not above 0")
         self.grids = BinningMap(header["grids"]["kernel"], header["grids"]["gamma"], arrays["widths"], arrays["offsets"])
         self.bins, self.coef = Bins(arrays["keys"], arrays["starts"]), arrays["coef"]

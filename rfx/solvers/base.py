@@ -165,3 +165,15 @@ class Recorder:
             self.callback(entry, coef)
             self._start += time.monotonic() - now
         self.trace.append(entry)
+
+
+def for_output(callback, k: int):
+    """The callback for output k of several, which says so in every entry; None without callback."""
+    if callback is None:
+        return None
+
+    def tell(entry, coef):
+        entry["output"] = k
+        callback(entry, coef)
+
+    return tell

@@ -482,6 +482,17 @@ def test_a_matlab_variable_that_is_too_large(server, entry, monkeypatch):
         fetch.fetch("toy")
 
 
+def test_a_member_without_a_name(server, entry):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("toy", TEXT)
+        archive.infolist()[0].filename = ""  # as the directory at the end has it
+    server.files["/files/toy.zip"] = packed.getvalue()
+    entry("/files/toy.zip")
+    with pytest.raises(DataError, match="toy.zip is damaged"):
+        fetch.fetch("toy")
+
+
 def test_an_encrypted_archive(server, entry):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

@@ -9,6 +9,7 @@ import gzip
 import io
 import lzma
 import os
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -17,8 +18,8 @@ from rfx import env
 from rfx.errors import DataError, UsageError
 
 SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
-# what unpacking raises for a damaged file; RuntimeError is for an encrypted one
-DAMAGE = (EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, OSError, ValueError, RuntimeError)
+# what unpacking raises for a damaged file; RuntimeError is for an encrypted one, OverflowError for a place beyond all files
+DAMAGE = (EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, struct.error, OSError, ValueError, RuntimeError, OverflowError)
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PIECE = 1 << 20
 
@@ -52,7 +53,7 @@ class _Zip:
                     raise ValueError("a zip archive that is too long to be read from a pipe")
             file = content
         archive = zipfile.ZipFile(file)
-        members = [member for member in archive.infolist() if not member.is_dir()]
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         if len(members) != 1:
             raise ValueError(f"a zip archive of {len(members)} files instead of one")
         return archive.open(members[0])

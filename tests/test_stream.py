@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import stream, svmlight
-from rfx.data.stream import ArraySource, CsvSource, GeneratedSource, LibsvmSource, Stream
+from rfx.data import svmlight, textstream
+from rfx.data.stream import ArraySource, GeneratedSource, Stream
+from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -166,7 +167,7 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):
     path = tmp_path / "rows"
     svmlight.write(path, X, Y)
     code = (
-        "import sys, json\nfrom rfx.data.stream import *\n"
+        "import sys, json\nfrom rfx.data.stream import *\nfrom rfx.data.textstream import *\n"
         "stream = Stream(LibsvmSource('-', n_inputs=5, chunk=500), 8, 16, epochs=int(sys.argv[2]))\n"
         "if sys.argv[1] != 'null': stream.seek(json.loads(sys.argv[1]))\n"
         "print(json.dumps([[i.tolist() for _, _, i in (next(stream) for _ in range(5))], stream.position()]))\n"
@@ -205,9 +206,9 @@ def test_rows_drawn_with_replacement_are_uniform_and_seekable():
 
 
 def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(textstream, "LONGEST_LINE", 1000)
     path = tmp_path / "long"
     path.write_bytes(b"1 1:1\n1 1:" + b"0" * 5000)
-    source = stream.LibsvmSource(path, chunk=100)
+    source = textstream.LibsvmSource(path, chunk=100)
     with pytest.raises(DataError, match="long, line 2: it is longer than 1,000 bytes"):
         source.read(10)

@@ -9,7 +9,7 @@ import pytest
 
 from rfx import methods, model
 from rfx.data import svmlight
-from rfx.data.stream import CsvSource, LibsvmSource
+from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
 
 RNG = np.random.default_rng(0)

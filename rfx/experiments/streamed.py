@@ -5,7 +5,7 @@ from pathlib import Path
 from rfx import data, methods
 from rfx.data import archives, svmlight
 from rfx.data.loading import Split
-from rfx.data.stream import CsvSource, LibsvmSource
+from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 
 

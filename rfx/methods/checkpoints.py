@@ -68,7 +68,7 @@ class Keeper:
     def _check(self, method, header):
         if header["method"] != method.name:
             raise UsageError(f"checkpoint {self.path} is of method {header['method']}, not {method.name}")
-        from rfx.methods.streaming import CHANGEABLE
+        from rfx.methods.stream_options import CHANGEABLE
 
         for name, value in method.params.items():
             then = header["params"].get(name)

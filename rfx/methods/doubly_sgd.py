@@ -6,7 +6,8 @@ from rfx.errors import DataError
 from rfx.features import MAPS
 from rfx.features.growing import PIECE, GrowingMap
 from rfx.methods.options import MOST
-from rfx.methods.streaming import FEATURES, StreamMethod
+from rfx.methods.stream_options import FEATURES
+from rfx.methods.streaming import StreamMethod
 from rfx.model import Array
 from rfx.options import Option
 from rfx.solvers.stochastic.doubly import DAMPING, DoublySGD

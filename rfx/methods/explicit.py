@@ -8,7 +8,8 @@ import numpy as np
 from rfx.features import MAPS, FeatureMap, sample
 from rfx.features.nystrom import NystromMap
 from rfx.methods.options import MOST, N_FEATURES
-from rfx.methods.streaming import FEATURES, StreamMethod
+from rfx.methods.stream_options import FEATURES
+from rfx.methods.streaming import StreamMethod
 from rfx.methods.support import SUPPORT, Kept, kernel_option
 from rfx.model import Array
 from rfx.options import Option

@@ -1,7 +1,7 @@
 """`n-pegasos`: Pegasos on Nystrom features (Shalev-Shwartz, Singer and Srebro 2007), a baseline of Dai et al. (2014)."""
 
 from rfx.methods.explicit import NystromFeatures
-from rfx.methods.streaming import PROJECT
+from rfx.methods.stream_options import PROJECT
 from rfx.solvers.stochastic.pegasos import Pegasos
 
 

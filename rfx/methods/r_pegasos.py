@@ -1,7 +1,7 @@
 """`r-pegasos`: Pegasos on random features (Shalev-Shwartz, Singer and Srebro 2007), a baseline of Dai et al. (2014)."""
 
 from rfx.methods.explicit import RandomFeatures
-from rfx.methods.streaming import PROJECT
+from rfx.methods.stream_options import PROJECT
 from rfx.solvers.stochastic.pegasos import Pegasos
 
 

@@ -1,0 +1,198 @@
+"""Rows of LIBSVM and CSV texts that never all fit into memory, as sources of a stream: parsed as they are read, places by byte."""
+
+import hashlib
+import os
+import stat
+import sys
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import files
+from rfx.data import archives, svmtext
+from rfx.data.scan import LONGEST_LINE
+from rfx.data.stream import Source
+from rfx.errors import DataError
+
+# Bytes of text that are parsed together, and that are compared at each of so many places of a file.
+CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
+
+
+class TextSource(Source):
+    """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at a time.
+
+    A place holds a digest of all bytes before it, and of a file its size and a digest of samples of all of it, so that an
+    input that was changed or cut off is refused.
+    """
+
+    def __init__(self, path, n_inputs=None, chunk=CHUNK):
+        """Raises DataError where the file can't be read."""
+        super().__init__()
+        self.path, self.n_inputs, self._size = str(path), n_inputs, chunk
+        self.name = "standard input" if self.path == "-" else files.shown(path)
+        self.rewindable = self.path != "-" and stat.S_ISREG(_status(path, self.name).st_mode)
+        self._open()
+
+    def _open(self):
+        try:
+            self._handle = archives.open_plain(sys.stdin.buffer if self.path == "-" else self.path)
+        except archives.DAMAGE as error:
+            raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        self._digest, self._offset, self._line, self._rest = hashlib.blake2b(digest_size=16), 0, 1, b""
+
+    def _bytes(self, count) -> bytes:
+        try:
+            return self._handle.read(count)
+        except archives.DAMAGE as error:
+            raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+
+    def _texts(self):
+        """Whole lines, some megabytes at a time."""
+        while True:
+            data = self._bytes(self._size)
+            raw = self._rest + data
+            cut = raw.rfind(b"\n") + 1 if data else len(raw)
+            raw, self._rest = raw[:cut], raw[cut:]
+            self._last = not data
+            if raw:
+                self._offset += len(raw)
+                yield raw
+            elif self._last:
+                return
+            elif len(self._rest) > LONGEST_LINE:
+                raise DataError(f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes, which no row is")
+
+    def _chunk(self):
+        for raw in self._texts():
+            X, y = self.parse(raw, self._line, self._last)
+            self._digest.update(raw)
+            self._line += raw.count(b"\n")
+            if len(y):
+                return X, y
+        return None
+
+    def parse(self, raw: bytes, line: int, last: bool):
+        """X and y of whole lines, the first of which is number `line` of the input; last: nothing follows."""
+        raise TypeError(f"{type(self).__name__} does not define parse")
+
+    def _place(self):
+        return {"offset": self._offset, "line": self._line, "digest": self._digest.hexdigest(), "file": self._file()}
+
+    def _file(self):
+        """Size and samples of the file as it lies there, None for what has no size."""
+        if not self.rewindable:
+            return None
+        size = _status(self.path, self.name).st_size
+        if getattr(self, "_known", (None,))[0] != size:
+            digest = hashlib.blake2b(digest_size=16)
+            with open(self.path, "rb") as handle:
+                for number in range(SAMPLES + 1):
+                    handle.seek(max(0, size - SAMPLE) * number // SAMPLES)
+                    digest.update(handle.read(SAMPLE))
+            self._known = size, digest.hexdigest()
+        return list(self._known)
+
+    def _go(self, place):
+        if place is None:
+            if self._offset and not self.rewindable:
+                raise DataError(f"{self.name} can be read once; save it to a file for several epochs")
+            if self._offset or self._rest:
+                self._open()
+            return
+        if self._offset > place["offset"] or self._rest:
+            self._open()
+        if place["file"] is not None and self._file() is not None:
+            then, now = place["file"], self._file()
+            if then[0] != now[0]:
+                raise DataError(
+                    f"{self.name} has {now[0]:,} bytes, but had {then[0]:,} when the checkpoint was written; give the same input, "
+                    "or start anew"
+                )
+            if then[1] != now[1]:
+                raise DataError(f"{self.name} is not what it was when the checkpoint was written; give the same input, or start anew")
+        while self._offset < place["offset"]:
+            data = self._bytes(min(self._size, place["offset"] - self._offset))
+            if not data:
+                raise DataError(
+                    f"{self.name} ends after {self._offset:,} bytes, before the place of the checkpoint ({place['offset']:,}); "
+                    "give the same input, or start anew"
+                )
+            self._digest.update(data)
+            self._offset += len(data)
+        if self._digest.hexdigest() != place["digest"]:
+            raise DataError(f"{self.name} differs from what was read before the checkpoint; give the same input, or start anew")
+        self._line = place["line"]
+
+
+def _status(path, name):
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise DataError(f"{name} can't be read: {error.strerror or error}") from None
+
+
+class LibsvmSource(TextSource):
+    """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a larger one is refused later."""
+
+    def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK):
+        super().__init__(path, n_inputs, chunk)
+        self.zero_based = zero_based
+
+    def widths(self):
+        """The number of columns that each chunk of the file needs, in a pass of its own that ends where it began."""
+        for raw in self._texts():
+            _, _, indices, _, bad = svmtext.parse(raw, self.zero_based)
+            # a bad line is refused where it is read
+            yield int(indices.max()) + 1 if bad < 0 and len(indices) else 0
+        self.rewind()
+
+    def parse(self, raw, line, last):
+        labels, indptr, indices, values, bad = svmtext.parse(raw, self.zero_based)
+        if bad >= 0:
+            end = raw.find(b"\n", bad)
+            text = raw[bad : end if end >= 0 else len(raw)]
+            column, message = next(svmtext.line_problems(text, self.zero_based, cut_off=last and end < 0))
+            raise DataError(f"{self.name}, line {line + raw[:bad].count(10)}, column {column}: {message}")
+        width = int(indices.max()) + 1 if len(indices) else 0
+        if self.n_inputs is None:
+            self.n_inputs = width
+        if width > self.n_inputs:
+            raise DataError(
+                f"{self.name} has feature {width - self.zero_based} after line {line}, but rows are read with {self.n_inputs} features; "
+                "give the number of columns with --n-inputs"
+            )
+        return sp.csr_matrix((values, indices, indptr), (len(labels), self.n_inputs)), labels
+
+
+class CsvSource(TextSource):
+    """Comma-separated numbers, a row a line, with the target in a column (the last by default) and perhaps a header."""
+
+    def __init__(self, path, target=-1, n_inputs=None, chunk=CHUNK):
+        super().__init__(path, n_inputs, chunk)
+        self.target = target
+
+    def parse(self, raw, line, last):
+        rows, numbers = [], []
+        for number, text in enumerate(raw.splitlines(), line):
+            if not text.strip():
+                continue
+            try:
+                rows.append(np.array(text.split(b","), np.float64))
+            except ValueError:
+                if number == 1:
+                    continue  # a header
+                raise DataError(f"{self.name}, line {number}: it has a field that is not a number") from None
+            numbers.append(number)
+        width = len(rows[0]) if self.n_inputs is None and rows else (self.n_inputs or 0) + 1
+        for number, row in zip(numbers, rows):
+            if len(row) != width:
+                raise DataError(f"{self.name}, line {number}: it has {len(row)} fields, but the rows before have {width}")
+            if not np.isfinite(row).all():
+                raise DataError(f"{self.name}, line {number}: it has a number that is not finite")
+        if not rows:
+            return np.zeros((0, width)), np.zeros(0)
+        if width < 2:
+            raise DataError(f"{self.name}, line {numbers[0]}: it has one field, but a target and an input are needed")
+        self.n_inputs = width - 1
+        table = np.array(rows)
+        return np.delete(table, self.target, axis=1), table[:, self.target]

@@ -92,8 +92,8 @@ def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
         (["run", "p.toml", "--only", "method=x"], UsageError, "no run of plan p has that"),
         (["run", "p.toml", "--timeout", "nan"], UsageError, "--timeout is 'nan'; it must be a number above 0"),
         (["run", "p.toml", "--results", ""], DataError, '"" can.t be written as a results file'),
-        (["table"], UsageError, "which table. There are: summary"),
-        (["table", "nope"], UsageError, "no table nope .there are: summary"),
+        (["table"], UsageError, "which table. There are: .*summary"),
+        (["table", "nope"], UsageError, "no table nope .there are: .*summary"),
         (["table", "summary"], DataError, "results.csv: there is no such results file"),
     ],
 )

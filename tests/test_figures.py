@@ -97,7 +97,7 @@ def polyline(path, gid):
 
 
 def test_registry():
-    assert set(papers.figures()) == set(ROWS)
+    assert set(ROWS) == {name for name in papers.figures() if name.startswith("wu2016-")}
     assert set(ROWS) | {"wu2016-table1"} <= set(papers.tables())
 
 
@@ -177,7 +177,7 @@ def test_refusals(tmp_path):
     for name in ROWS:
         with pytest.raises(DataError, match=f"no finished rows of {name}.*rfx run {name} makes them"):
             draw(name, [row("fig3-tuned", status="failed", message="x")], tmp_path)
-    with pytest.raises(UsageError, match="there is no figure x .there are: wu2016-fig3"):
+    with pytest.raises(UsageError, match="there is no figure x .there are: .*wu2016-fig3"):
         draw("x", [], tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="can't be written: .*; give another --output"):
@@ -191,9 +191,9 @@ def test_command(tmp_path, monkeypatch):
         results.append("r.csv", one)
     done = CliRunner().invoke(cli, ["figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/"], standalone_mode=False)
     assert done.stdout.split() == ["out/wu2016-fig4.png", "out/wu2016-fig4.svg"] and (tmp_path / done.stdout.split()[1]).exists()
-    assert CliRunner().invoke(cli, ["figure", "--list"], standalone_mode=False).stdout.split() == sorted(ROWS)
+    assert CliRunner().invoke(cli, ["figure", "--list"], standalone_mode=False).stdout.split() == list(papers.figures())
     asked = CliRunner().invoke(cli, ["figure"], standalone_mode=False).exception
-    assert isinstance(asked, UsageError) and "which figure? There are: wu2016-fig3" in str(asked)
+    assert isinstance(asked, UsageError) and all(name in str(asked) for name in ("which figure? There are: ", *ROWS))
     missing = subprocess.run([sys.executable, "-m", "rfx", "figure", "wu2016-fig5", "--results", "r.csv"], capture_output=True, text=True)
     assert missing.returncode == 1 and missing.stderr.count("\n") == 1 and "no finished rows of wu2016-fig5" in missing.stderr
 

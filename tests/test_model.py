@@ -228,11 +228,3 @@ def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypat
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 3.0)
     with pytest.raises(DataError, match="its arrays take 7. MiB, more than the 3 MiB that are free"):
         methods.load(path)
-
-
-def test_mutated_models_end_in_use_or_in_a_sentence():
-    """RFX_FUZZ_CASES=10000 for the long form."""
-    from fuzz import model as target
-
-    cases = int(os.environ.get("RFX_FUZZ_CASES", "300"))
-    assert 0 < target.fuzz(cases, 1) < cases

@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 
 import pytest
-from fuzz.results import fuzz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -261,10 +260,6 @@ def test_no_cell_of_text_is_run_by_a_spreadsheet(tmp_path, text):
 @given(st.text(alphabet="'=+-@\tax", max_size=5))
 def test_text_made_safe_reads_back(text):
     assert sheet.plain(sheet.safe(text)) == text and sheet.safe(text)[:1] not in set("=+-@\t")
-
-
-def test_mutated_files_are_read_or_refused():
-    assert 50 < fuzz(300, seed=0) < 250
 
 
 # ------------------------------------------------------------------------------------------- files and locks

@@ -262,6 +262,14 @@ def test_text_made_safe_reads_back(text):
     assert sheet.plain(sheet.safe(text)) == text and sheet.safe(text)[:1] not in set("=+-@\t")
 
 
+def test_a_header_without_line_end_keeps_its_odd_quote(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text('status;key;data";dataset;method')
+    results.append(path, {"key": "a", "status": "ok", "dataset": "cpu", "method": "rf"})
+    (row,) = results.read(path)
+    assert (row["key"], row["method"]) == ("a", "rf")
+
+
 # ------------------------------------------------------------------------------------------- files and locks
 
 

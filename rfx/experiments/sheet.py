@@ -170,7 +170,8 @@ def _end_of_last_line(fd, header, path, form) -> bytes:
     if os.pread(fd, 1, size - 1) == b"\n":
         return b""
     lines = _lines(os.pread(fd, size, 0))
-    torn = not any(end == len(lines) for _, end, _ in _records(lines, header, path, form))
+    # a header is one line, and was read as it is
+    torn = len(lines) > 1 and not any(end == len(lines) for _, end, _ in _records(lines, header, path, form))
     # Closing an open quote keeps the torn line from swallowing the next one in other CSV readers.
     return b'"\n' if torn and lines[-1].count('"') % 2 else b"\n"
 

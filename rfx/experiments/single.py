@@ -58,8 +58,8 @@ def load(spec: dict):
 def execute(spec: dict, model: Path | None = None) -> dict:
     """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row.
 
-        With train_score in the spec, params has the score on the training rows too: train_score, and train_relative_error for
-        regression. It is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec, the row
+    With train_score in the spec, params has the score on the training rows too: train_score, and train_relative_error for
+    regression. It is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec, the row
     has the solver's steps under that name, which is no column: they go into a file of their own.
     """
     method, split = train(spec)

@@ -120,6 +120,23 @@ def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
     np.testing.assert_allclose(part.transform(X), Z[:, 40:47])
 
 
+@pytest.mark.parametrize("variant", ["offset", "range"])
+def test_perceptrons_of_scale_unit_are_plus_and_minus_one(variant):
+    raw, unit = (
+        sample("perceptron", 6, 50_000, seed=3, dtype=np.float64, radius=RADIUS, **more).fit(X, variant) for more in ({}, {"unit": 1})
+    )
+    Z = unit.transform(X)
+    assert set(np.unique(Z)) == {-1.0, 1.0}
+    np.testing.assert_array_equal(Z, np.sign(raw.transform(X)))  # the same thresholds
+    again = FeatureMap.from_header(unit.header(), unit.arrays)
+    np.testing.assert_array_equal(again.select([3, 9]).transform(X), Z[:, [3, 9]])
+    if variant == "offset":
+        products = Z[:, None, :] * Z[None, :, :]
+        deviation = products.std(-1) / math.sqrt(products.shape[-1])
+        expected = exact("perceptron") / exact("perceptron")[0, 0]  # (c_d / R) K_P
+        assert np.all(np.abs(products.mean(-1) - expected) <= 4.5 * deviation + 1e-12)
+
+
 def test_thresholds_of_rows_that_are_all_equal():
     same = np.ones((30, 4))
     feature_map = sample("perceptron", 4, 50, seed=0, radius=2.0).fit_range(same)

@@ -47,6 +47,26 @@ def angular(X, Y, function, order):
     return lengths**order * function(np.arccos(np.clip(X @ Y.T / lengths, -1, 1))) / np.pi
 
 
+@pytest.mark.parametrize("n_inputs", [2, 8, 80])
+def test_the_perceptron_kernel_of_features_of_one_unit(n_inputs):
+    X, Y = sample(70, n_inputs), sample(33, n_inputs, seed=1)
+    params = kernels.parameters("perceptron", X, perceptron_scale="unit")
+    raw = kernels.parameters("perceptron", X, perceptron_scale="kernel")
+    assert raw == kernels.parameters("perceptron", X) == {"radius": params["radius"]}
+    factor = kernels.perceptron_constant(n_inputs) / params["radius"]
+    for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        K = kernels.block("perceptron", X, Y, params, dtype=dtype)
+        np.testing.assert_allclose(K, 1 - factor * cdist(X, Y), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        kernels.block("perceptron", X, Y, params), factor * kernels.block("perceptron", X, Y, raw), rtol=0, atol=1e-12
+    )
+    assert np.all(kernels.diagonal("perceptron", X, params) == 1)
+    zeros = np.zeros((3, n_inputs))
+    assert np.all(kernels.block("perceptron", zeros, X, kernels.parameters("perceptron", zeros, perceptron_scale="unit")) == 1)
+    with pytest.raises(UsageError, match="--perceptron-scale is 'two'; it must be one of kernel, unit"):
+        kernels.parameters("perceptron", X, perceptron_scale="two")
+
+
 @pytest.mark.parametrize("n_inputs", [1, 6, 22, 90])
 @pytest.mark.parametrize("name", NAMES)
 def test_block_is_the_formula(name, n_inputs):

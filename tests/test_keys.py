@@ -69,6 +69,13 @@ def test_rows_of_the_first_version_count_as_long_as_their_defaults_are_those_of_
     assert list(keys.rows_of([spec], [new, failed]).values()) == [new], "a row of this version goes before"
 
 
+def test_an_option_younger_than_the_schema_leaves_the_keys_of_before():
+    spec = SPEC | {"options": {"kernel": "perceptron", "lam": 1}}
+    assert keys.key(spec) == "v1-81150d35d86b9b55", "as rfx gave it before there was --perceptron-scale"
+    scaled = {scale: spec | {"options": spec["options"] | {"perceptron_scale": scale}} for scale in ("kernel", "unit")}
+    assert keys.key(scaled["kernel"]) == keys.key(spec) != keys.key(scaled["unit"])
+
+
 @pytest.mark.parametrize("method", methods.names())
 def test_a_default_that_changes_makes_another_run(method, monkeypatch):
     spec = {"dataset": "digits", "method": method, "options": {}, "seed": 0}

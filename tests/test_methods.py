@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rfx import methods
+from rfx import kernels, methods
 from rfx.errors import DataError, UsageError
 from rfx.methods.validation import held_out
 
@@ -203,6 +203,39 @@ def test_gamma_words():
     assert fitted("rf", "regression", kernel="perceptron", gamma="tuned").map.params["radius"] > 0
     with pytest.raises(UsageError, match="has no gamma"):
         fitted("rf", "regression", kernel="perceptron", gamma=1.0)
+
+
+@pytest.mark.parametrize("name", ["kernel", "rf"])
+def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, tmp_path):
+    """The kernel times s with lambda is the kernel with lambda / s; the model file has the scale."""
+    factor = kernels.perceptron_constant(3) / np.linalg.norm((X[:300] - X[:300].min(0)) / np.ptp(X[:300], axis=0), axis=1).max()
+    own = {"kernel": "perceptron", "gamma": "paper", "dtype": "float64", "tol": 1e-10, "n_features": 200}
+    own = own if name == "rf" else {key: value for key, value in own.items() if key != "n_features"}
+    raw = fitted(name, "regression", **own, lam=1.0)
+    unit = fitted(name, "regression", **own, lam=factor, perceptron_scale="unit")
+    np.testing.assert_allclose(unit.decision_function(X), raw.decision_function(X), atol=1e-5)
+    assert np.std(raw.decision_function(X)) > 0.1
+    unit.save(tmp_path / "m.npz")
+    again = methods.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.decision_function(X), unit.decision_function(X))
+    assert again.info["kernel_params"]["unit"] == 1 and "unit" not in raw.info["kernel_params"]
+    if name == "rf":
+        assert set(np.unique(again.map.transform(X))) == {-1.0, 1.0}
+
+
+def test_match_rf_is_the_rf_of_the_same_scale(monkeypatch):
+    seen, fit = [], methods.get("rf")._fit
+
+    def noting(self, X, Y):
+        seen.append(self.params["perceptron_scale"])
+        return fit(self, X, Y)
+
+    monkeypatch.setattr("rfx.methods.sparse_rf.RF._fit", noting)
+    for scale in ("kernel", "unit"):
+        fitted("sparse-rf", "binary", kernel="perceptron", gamma="paper", lam="match-rf", perceptron_scale=scale, n_features=60)
+    assert seen == ["kernel", "unit"]
+    with pytest.raises(UsageError, match="--perceptron-scale is unit, which is not for kernel gaussian"):
+        methods.create("rf", perceptron_scale="unit")
 
 
 def test_sparse_rows_unscaled():

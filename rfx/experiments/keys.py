@@ -16,6 +16,8 @@ _NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace"))
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Options with a column of their own, which holds what came of them
 _OUTCOMES = frozenset(("lam", "n_features"))
+# Options younger than the schema, with what was done before there were any: only another value counts.
+_YOUNGER = {"perceptron_scale": "kernel"}
 # What the key of one lambda of a path has among its options: the path that it was solved along.
 _NOT_DECLARED = frozenset(("along",))
 
@@ -29,7 +31,7 @@ def key(spec: dict) -> str:
     """
     known = _FIELDS | {name: value for name, value in spec.items() if value is not None}
     if "options" in known:
-        known["options"] = resolved(spec)
+        known["options"] = {name: value for name, value in resolved(spec).items() if _YOUNGER.get(name) != value}
     for name in ("dataset", "test"):
         if _digest(known.get(name)):
             known[name] = os.path.basename(known[name])

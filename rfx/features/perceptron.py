@@ -20,8 +20,8 @@ _BIT_OUTPUTS, _BIT_ROWS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 128 * 2**20, 64
 class PerceptronMap(FeatureMap):
     """phi(x) = sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a ~ U[-R, R], R = params["radius"].
 
-    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (Lin and Li 2008). Without the
-    factor the features would estimate (c_d/R) K_P.
+    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (Lin and Li 2008). With params["unit"]
+    the features are +-1, as Yen et al. (2014, section 5) have them, and estimate (c_d/R) K_P = 1 - (c_d/R) ||x - y||_2.
     """
 
     kernels = (Perceptron(),)
@@ -33,7 +33,7 @@ class PerceptronMap(FeatureMap):
         theta = normals(seed, DIRECTION, start, stop, n_inputs)
         theta /= np.linalg.norm(theta, axis=1, keepdims=True)
         a = params["radius"] * (2 * uniforms(seed, THRESHOLD, start, stop, 1)[:, 0] - 1)
-        scale = math.sqrt(params["radius"] / perceptron_constant(n_inputs))
+        scale = 1.0 if params.get("unit") else math.sqrt(params["radius"] / perceptron_constant(n_inputs))
         return {"directions": theta.T, "thresholds": a, "scales": np.full(stop - start, scale)}
 
     def fit(self, X, variant):
@@ -43,13 +43,15 @@ class PerceptronMap(FeatureMap):
         """The same directions with every threshold moved, in proportion, into the range of theta.x over the rows of X.
 
         A threshold outside that range makes a constant feature, and most are outside. Feature j is scaled by
-        sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P less a constant, so f changes by a constant only.
+        sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P less a constant. With a free bias f would change by a
+        constant only; these methods have none, so that the penalty counts the constant, and f changes otherwise, too. With
+        params["unit"] the features stay +-1; their mean product is then no multiple of K_P.
         """
         lo, hi = self._ranges(X)
         shares = np.full(self.n_features, 0.5)
         if self.params["radius"]:
             shares = (self.arrays["thresholds"].astype(np.float64) / self.params["radius"] + 1) / 2
-        scales = np.sqrt((hi - lo) / (2 * perceptron_constant(self.n_inputs)))
+        scales = np.ones(self.n_features) if self.params.get("unit") else np.sqrt((hi - lo) / (2 * perceptron_constant(self.n_inputs)))
         arrays = {"thresholds": (lo + shares * (hi - lo)).astype(self.dtype), "scales": scales.astype(self.dtype)}
         return PerceptronMap(self.name, self.n_inputs, self.params, {"directions": self.arrays["directions"]} | arrays)
 

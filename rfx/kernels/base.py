@@ -16,7 +16,8 @@ class Kernel:
 
     name, formula. metric: how scaled rows are compared, `squared` (||x - y||_2^2), `l2` (||x - y||_2), `l1` (||x - y||_1) or
     `dot` (x.y); "" for a kernel without exact values, which its feature map alone stands for. parameters: what it needs besides
-    its name, as a model file has it. options: those of its own that a method gets with it.
+    its name, as a model file has it; optional: those that not every model has. options: those of its own that a method gets
+    with it.
 
     clips: its scaling is not the same for all rows, so that a shift of all of them changes it. lengths: `finish` needs ||x||^2
     and ||y||^2, too. exact_in_float64: in float32 its values would lose too much.
@@ -26,6 +27,7 @@ class Kernel:
     formula = ""
     metric = ""
     parameters: dict[str, Array] = {}
+    optional: frozenset[str] = frozenset()
     options: tuple[Option, ...] = ()
     clips = False
     lengths = False

@@ -6,25 +6,45 @@ from scipy.special import gammaln
 
 from rfx.kernels.base import Kernel, squared_norms
 from rfx.model import Array
+from rfx.options import Option
 
 
 class Perceptron(Kernel):
-    """R is the largest length of a training row, c_d = E|theta_1| for theta uniform on the unit sphere."""
+    """K_P = R/c_d - ||x - y||_2, or with --perceptron-scale unit (c_d/R) K_P, that of features +-1 (Yen et al. 2014, section 5).
+
+    R is the largest length of a training row, c_d = E|theta_1| for theta uniform on the unit sphere. params["unit"] is there, and 1,
+    with the scale `unit` only.
+    """
 
     name = "perceptron"
     formula = "R / c_d - ||x - y||_2"
     metric = "l2"
-    parameters = {"radius": Array("f")}
+    parameters = {"radius": Array("f"), "unit": Array("f")}
+    optional = frozenset(("unit",))
+    options = (
+        Option(
+            "perceptron_scale",
+            str,
+            "Scale of kernel perceptron, on which the meaning of --lam depends.",
+            {"kernel": "R/c_d - ||x - y||, features +-sqrt(R/c_d)", "unit": "1 - (c_d/R) ||x - y||, features +-1"},
+            default="kernel",
+        ),
+    )
 
     def learn(self, X, given, seed):
         super().learn(X, given, seed)
-        return {"radius": float(np.sqrt(squared_norms(X).max(initial=0.0)))}
+        scale = self.options[0].convert(given.get("perceptron_scale") or self.options[0].default)
+        unit = {"unit": 1.0} if scale == "unit" else {}
+        return {"radius": float(np.sqrt(squared_norms(X).max(initial=0.0)))} | unit
 
     def finish(self, tile, params, n_inputs, lengths):
+        if params.get("unit"):
+            # rows that are all 0 have R = 0, and all features in common
+            tile *= perceptron_constant(n_inputs) / params["radius"] if params["radius"] else 0.0
         np.subtract(tile.dtype.type(self.diagonal(params, n_inputs, None)), tile, out=tile)
 
     def diagonal(self, params, n_inputs, squares):
-        return params["radius"] / perceptron_constant(n_inputs)
+        return 1.0 if params.get("unit") else params["radius"] / perceptron_constant(n_inputs)
 
 
 class Stump(Kernel):

@@ -74,7 +74,9 @@ class ExpansionMethod(Method):
         return {"n_inputs": self.support.shape[1]}, arrays | support | {"coef": self.coef, "intercept": self.intercept}
 
     def _restore(self, header, arrays):
-        params = {key: arrays[f"kernel_{key}"] for key in kernels.get_kernel(self.params["kernel"]).parameters}
+        kernel = kernels.get_kernel(self.params["kernel"])
+        missing = {key for key in kernel.optional if f"kernel_{key}" not in arrays}
+        params = {key: arrays[f"kernel_{key}"] for key in kernel.parameters if key not in missing}
         self.kernel_params = {key: float(value) if value.ndim == 0 else value for key, value in params.items()}
         self.coef, self.intercept = arrays["coef"], arrays["intercept"]
         if "support" in arrays:

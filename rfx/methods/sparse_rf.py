@@ -1,5 +1,6 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
 
+from rfx import kernels
 from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod, linear_decision
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
@@ -101,7 +102,8 @@ class SparseRF(LinearMethod):
 
     def _rf_error(self, feature_map, X, Y, train, test, share) -> float:
         """Held-out error of rf with the same kernel, features and lambda_N = 1 for all rows."""
-        names = ("kernel", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed")
+        names = ["kernel", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed"]
+        names += [option.name for option in kernels.get_kernel(self.params["kernel"]).options]
         rf = RF(**{name: self.params[name] for name in names}, gamma=feature_map.params.get("gamma"), lam=share)
         rf.task, rf.loss, rf.deadline, rf._seconds_features = self.task, self.loss, self.deadline, 0.0
         rf._fit(X[train], Y[train])

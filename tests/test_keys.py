@@ -69,6 +69,15 @@ def test_rows_of_the_first_version_count_as_long_as_their_defaults_are_those_of_
     assert list(keys.rows_of([spec], [new, failed]).values()) == [new], "a row of this version goes before"
 
 
+def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
+    """Keys as rfx gave them while a paper's split had the same rows for every seed."""
+    before = {("ijcnn1", 0): "v1-ea85ce68ed421585", ("ijcnn1", 1): "v1-efaed0dd00516656", ("cpu", 1): "v1-4e4f5a48620f1d2b"}
+    spec = SPEC | {"dataset": "ijcnn1"}
+    assert keys.key(spec) == before["ijcnn1", 0]
+    assert keys.key(spec | {"seed": 1}) != before["ijcnn1", 1]
+    assert keys.key(SPEC | {"seed": 1}) == before["cpu", 1], "its rows are those of two files"
+
+
 def test_an_option_younger_than_the_schema_leaves_the_keys_of_before():
     spec = SPEC | {"options": {"kernel": "perceptron", "lam": 1}}
     assert keys.key(spec) == "v1-81150d35d86b9b55", "as rfx gave it before there was --perceptron-scale"

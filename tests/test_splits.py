@@ -106,10 +106,12 @@ def test_a_papers_split_draws_test_rows(tmp_path, monkeypatch):
     put(tmp_path, "cod-rna.t", 20, 8, first=100)
     small(monkeypatch, "cod-rna", train=("train",), test=("test",), n_train=30, n_test=6)
     data = load("cod-rna", split="yen2014", seed=0)
-    again = load("cod-rna", split="yen2014", seed=5)
+    again, other = load("cod-rna", split="yen2014"), load("cod-rna", split="yen2014", seed=5)
     assert data.X_train.shape[0] == 30 and data.X_test.shape[0] == 6 == len(data.y_test)
     assert set(numbers(data.X_test)) < set(range(101, 121))
-    np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))  # the paper's, whatever the seed
+    np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))
+    assert numbers(other.X_test).tolist() != numbers(data.X_test).tolist() and len(other.y_test) == 6
+    np.testing.assert_array_equal(numbers(data.X_train), numbers(other.X_train))  # all there are, whatever the seed
 
 
 def test_a_papers_split_pools_files_and_cuts_anew(tmp_path, monkeypatch):
@@ -119,10 +121,19 @@ def test_a_papers_split_pools_files_and_cuts_anew(tmp_path, monkeypatch):
     data = load("ijcnn1", split="yen2014")
     assert sorted([*numbers(data.X_train), *numbers(data.X_test)]) == list(range(1, 51))
     assert data.X_train.shape == (45, 22) and data.y_test.shape == (5,)
+    other = load("ijcnn1", split="yen2014", seed=3)
+    assert sorted([*numbers(other.X_train), *numbers(other.X_test)]) == list(range(1, 51))
+    assert numbers(other.X_test).tolist() != numbers(data.X_test).tolist()
     # Labels stay with their rows: they alternate within each file.
     rows = np.concatenate([numbers(data.X_train), numbers(data.X_test)]) - 1
     labels = np.concatenate([data.y_train, data.y_test])
     np.testing.assert_array_equal(labels, np.where(np.where(rows < 30, rows, rows - 30) % 2, 1, -1))
+
+
+def test_which_papers_splits_are_drawn():
+    drawn = {(name, split) for name in registry.names() for split in registry.get(name).splits if registry.get(name).draws(split)}
+    assert {("cod-rna", "yen2014"), ("cod-rna", "wu2016"), ("ijcnn1", "yen2014"), ("covtype", "dai2014")} <= drawn
+    assert not {("cpu", "yen2014"), ("ijcnn1", "wu2016"), ("census16h", "yen2014")} & drawn
 
 
 def test_only_the_files_of_the_split_are_needed(tmp_path):

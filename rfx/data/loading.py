@@ -45,7 +45,8 @@ def load(
 
     `split`: a paper that uses the set (`yen2014`), `80/20`, or None for the set's own test file where there is one, else
     80/20; a file is not split unless `80/20` is asked for. `test`: a name or file whose rows to test on instead. `n_train`
-    and `n_test` draw that many of the split's rows; `seed` decides that draw and the 80/20 cut, never a paper's split.
+    and `n_test` draw that many of the split's rows; `seed` decides that draw, the 80/20 cut, and which rows a paper's split has
+    where the paper does not say which.
     Raises UsageError for an unknown name or split, DataError when the data can't be had or read.
     """
     base, _, settings = str(name_or_path).partition(":")
@@ -61,18 +62,19 @@ def load(
         loaded = _file(name_or_path, split, zero_based, seed)
     if test is not None:
         loaded.X_test, loaded.y_test = _test_rows(test, loaded.X_train, zero_based, offline, seed)
-    loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, seed, 0)
+    loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
     if loaded.X_test is not None:
-        loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, seed, 1)
+        loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
     elif n_test is not None:
         raise UsageError(f"{loaded.name} has no test rows to draw {n_test} from; give --test or --split {SHARE}")
     return loaded
 
 
-def _drawn(X, y, size, seed, role):
+def _drawn(X, y, size, key, role):
     if size is None or size == len(y):
         return X, y
-    rows = splits.draw(len(y), size, seed, role)
+    # (s, role) for a single seed, and numbers that no other role has for two
+    rows = splits.draw(len(y), size, key[0], role, *key[1:])
     return X[rows], y[rows]
 
 
@@ -95,7 +97,8 @@ def _registered(info, split, offline, seed):
     _check_split(info.name, split, [*info.splits, SHARE])
     roles = {entry.role for entry in info.files}
     if split in info.splits:
-        spec, key = info.splits[split], (info.splits[split].seed,)
+        spec = info.splits[split]
+        key = (spec.seed, seed) if seed else (spec.seed,)
     elif split is None and "test" in roles:
         spec, key = registry.SplitSpec(train=("train",), test=("test",)), (0,)
     else:
@@ -111,7 +114,7 @@ def _registered(info, split, offline, seed):
         rows = X[train], y[train], X[test], y[test]
     else:
         train, test = _stacked(parts, spec.train), _stacked(parts, spec.test)
-        rows = *_drawn(*train, spec.n_train, key[0], 0), *_drawn(*test, spec.n_test, key[0], 1)
+        rows = *_drawn(*train, spec.n_train, key, 0), *_drawn(*test, spec.n_test, key, 1)
     return Split(info.name, split or "default", info.task, *rows, info)
 
 

@@ -50,7 +50,8 @@ class SplitSpec:
     """Which rows a paper trains and tests on.
 
     Either `pool` (roles of files whose rows are put together, shuffled by `seed` and cut into n_train and n_test rows),
-    or `train` and `test` (roles of files), from which n_train and n_test rows are drawn, all of them where None.
+    or `train` and `test` (roles of files), from which n_train and n_test rows are drawn, all of them where None. A run's seed,
+    where it is not 0, makes another draw.
     `scaling` and `target_scaling` are what the paper does to the data, where that is known.
     """
 
@@ -92,6 +93,12 @@ class DatasetInfo:
     @property
     def papers(self) -> tuple[str, ...]:
         return tuple(paper for paper in PAPERS if paper in self.splits)
+
+    def draws(self, split: str) -> bool:
+        """Are the rows of that paper's split drawn by a seed, because the paper does not say which they are?"""
+        spec = self.splits[split]
+        parts = ((spec.train, spec.n_train), (spec.test, spec.n_test))
+        return bool(spec.pool) or any(size is not None and size != sum(self.file(role).rows for role in roles) for roles, size in parts)
 
     def file(self, role) -> DataFile:
         return next(entry for entry in self.files if entry.role == role)

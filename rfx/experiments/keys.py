@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rfx import methods
+from rfx.data import registry
 from rfx.errors import UsageError
 
 SCHEMA = 1
@@ -35,7 +36,17 @@ def key(spec: dict) -> str:
     for name in ("dataset", "test"):
         if _digest(known.get(name)):
             known[name] = os.path.basename(known[name])
+    if known["seed"] and _drawn(spec):
+        known["drawn"] = True  # before, the seed did not decide the rows of a paper's split
     return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, spec)}"
+
+
+def _drawn(spec) -> bool:
+    name, split = str(spec["dataset"]), spec.get("split")
+    if split is None or not registry.has(name):
+        return False
+    info = registry.get(name)
+    return not info.builtin and split in info.splits and info.draws(split)
 
 
 def resolved(spec: dict) -> dict:

@@ -204,10 +204,13 @@ def test_regression_and_several_classes(tmp_path):
 
 
 def test_validation(sphere):
-    method = fitted(sphere, pool=1000, loss="squared", gamma="tuned", rho="validation", lam="validation", n_features="validation")
+    method = fitted(sphere, pool=1000, loss="squared", gamma="validation", rho="validation", lam="validation", n_features="validation")
     assert method.info["rho"] in (5.0, 20.0, 100.0) and method.info["n_features"] in (64, 256, 1024, 4096)
     assert method.info["lam"] in (0.01, 0.1, 1.0, 10.0, 100.0)
-    assert score(method, sphere) > 1 - method.info["validation_error"] - 0.05
+    steps = method.info["validation"]
+    assert [step["options"] for step in steps] == [["gamma", "rho"], ["lam"], ["n_features"]]
+    assert [len(step["tried"]) for step in steps] == [12, 5, 4]
+    assert score(method, sphere) > 1 - min(tried[-1] for tried in steps[-1]["tried"]) - 0.05
     assert score(method, sphere) >= score(fitted(sphere, pool=1000, loss="squared"), sphere)
 
 

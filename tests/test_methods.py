@@ -266,8 +266,12 @@ def test_refusals():
         methods.create("rf", rounds=3)
     with pytest.raises(UsageError, match="--lam is -1; it must be a number above 0"):
         methods.create("rf", lam=-1)
-    with pytest.raises(UsageError, match=r"--lam is 'validation'; it must be a number above 0 \(method rf\)"):
-        methods.create("rf", lam="validation")
+    with pytest.raises(UsageError, match=r"--lam is 'match-rf'; it must be a number above 0 or validation \(method rf\)"):
+        methods.create("rf", lam="match-rf")
+    with pytest.raises(UsageError, match="--lam is match-rf, .* by which --gamma validation can't choose"):
+        methods.create("sparse-rf", gamma="validation", lam="match-rf")
+    with pytest.raises(UsageError, match="--gamma is validation, which chooses by one lambda's error; --lam-path has several"):
+        methods.create("rf", gamma="validation", lam_path="10:1:3")
     with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, liblinear, prcd"):
         methods.create("sparse-rf", solver="libsvm")
     with pytest.raises(UsageError, match=r"--solver is 'liblinear'; it must be one of rfx, libsvm \(method kernel\)"):

@@ -312,8 +312,8 @@ def test_rb_reads_sparse_rows():
 def test_refusals():
     with pytest.raises(UsageError, match="--kernel is 'gaussian'; it must be laplacian"):
         methods.create("rb", kernel="gaussian")
-    with pytest.raises(UsageError, match="--lam is 'validation'; it must be a number above 0"):
-        methods.create("rb", lam="validation")
+    with pytest.raises(UsageError, match="--lam is 'match-rf'; it must be a number above 0 or validation"):
+        methods.create("rb", lam="match-rf")
     with pytest.raises(UsageError, match="--solver is 'liblinear'; it must be one of rfx, prcd"):
         methods.create("sparse-rb", solver="liblinear")
     with pytest.raises(UsageError, match="--n-grids is 0"):

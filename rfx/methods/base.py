@@ -10,6 +10,7 @@ from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError, or_near
 from rfx.methods import gamma, width
+from rfx.methods.choices import Choosing
 from rfx.methods.options import COMMON
 from rfx.options import Option
 from rfx.solvers.base import Budget, Solution, for_output, stack
@@ -23,7 +24,7 @@ def _listed(labels) -> str:
     return ", ".join(f"{label:g}" for label in labels[:10]) + (", …" if len(labels) > 10 else "")
 
 
-class Method:
+class Method(Choosing):
     """An estimator in scikit-learn's words: fit, predict, decision_function, get_params.
 
     A subclass declares `name`, `summary`, `options` (what it takes beside what every method does) and `arrays` (what its model
@@ -47,6 +48,7 @@ class Method:
         self.params = self.defaults(given.get("kernel")) | given
         self.info: dict = {}
         self.held_out: tuple | None = None
+        self.chosen: dict = {}
 
     @classmethod
     def declared(cls) -> dict[str, Option]:
@@ -90,6 +92,8 @@ class Method:
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
                 raise UsageError(f"--{other} is {given[other]}, which --lam-path leaves without effect; give one of the two")
+        if "lam_path" in given and self.params.get("gamma") == "validation":
+            raise UsageError("--gamma is validation, which chooses by one lambda's error; --lam-path has several: choose tuned or a number")
 
     def get_params(self, deep=True) -> dict:
         """The options by name."""
@@ -125,15 +129,17 @@ class Method:
         if self.task != "regression" and self.params["target_scaling"] != "none":
             raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
         self.loss = self._choose_loss()
-        vectors = self._vectors(X) + (width.PAIRS if self.params.get("gamma") in ("median", "tuned") else 0)
+        vectors = self._vectors(X) + (width.PAIRS if self.params.get("gamma") in ("median", "tuned", "validation") else 0)
         width.check(X, self.params["scaling"], vectors, self._input_dtype().itemsize)
         self.scaler = Scaler.fit(X, self.params["scaling"])
         self._seconds_features = 0.0
         deadline = self.params["timeout"]
         self.deadline = None if deadline is None else time.monotonic() + deadline
         scaled = self.scaler.transform(X, dtype=self._input_dtype())
+        Y = self._encode(y)
         with np.errstate(**UNSAID):
-            solution = self._fit(scaled, self._encode(y))
+            self._choose(scaled, Y)
+            solution = self._fit(scaled, Y)
         for point, own in self._outcomes(solution):
             point._check_outcome(own)
         self.info = {
@@ -150,8 +156,10 @@ class Method:
             "converged": solution.converged,
             "ended": solution.status,
             "seconds_features": self._seconds_features,
-            "seconds_fit": time.perf_counter() - start - self._seconds_features,
+            "seconds_fit": time.perf_counter() - start - self._seconds_features - self._seconds_validation,
         } | self._describe()
+        if self.validation:
+            self.info |= {"validation": self.validation, "seconds_validation": self._seconds_validation}
         self.trace = solution.trace
         return self
 
@@ -191,11 +199,11 @@ class Method:
                 "another --lam or --gamma, or scaled inputs, may help"
             )
 
-    def _learn_kernel(self, X, Y, lam) -> dict:
-        """The parameters of the kernel of the options; lam: the ridge parameter of `--gamma tuned`."""
+    def _learn_kernel(self, X) -> dict:
+        """The parameters of the kernel of the options."""
         p = self.params
         own = {option.name: p[option.name] for option in kernels.get_kernel(p["kernel"]).options}
-        return gamma.resolve(p["kernel"], p["gamma"], X, Y, lam, p["seed"], **own)
+        return gamma.resolve(p["kernel"], self._value("gamma"), X, p["seed"], **own)
 
     def _each_output(self, Y, solve, callback=None) -> Solution:
         """One solve(y, callback) per column of Y, stacked."""

@@ -6,7 +6,7 @@ from rfx import env, losses
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.methods.base import Method
-from rfx.methods.options import GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
+from rfx.methods.options import CHOSEN_GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.methods.watch import watcher
 from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
@@ -15,7 +15,7 @@ from rfx.options import Option
 N_GRIDS = Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256)
 OPTIONS = (
     KERNEL.but(choices=("laplacian",), default="laplacian"),
-    GAMMA,
+    CHOSEN_GAMMA,
     N_GRIDS,
     LOSS,
     TOL,
@@ -45,12 +45,11 @@ class BinnedMethod(Method):
             return losses.get_loss(self.default_loss)
         return super()._choose_loss()
 
-    def _sample(self, X, Y) -> BinningMap:
+    def _sample(self, X) -> BinningMap:
         """All --n-grids grids."""
         p = self.params
-        self.lam = p["lam"]
         self._check_memory(X.shape[0])
-        bandwidth = self._learn_kernel(X, Y, self.lam)["gamma"]
+        bandwidth = self._learn_kernel(X)["gamma"]
         return sample_grids(p["kernel"], X.shape[1], p["n_grids"], p["seed"], gamma=bandwidth)
 
     def _check_memory(self, n_rows: int):

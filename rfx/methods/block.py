@@ -16,7 +16,8 @@ from rfx import env, kernels, parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
-from rfx.methods.options import DTYPE, LAM, LOSS, MOST, TOL
+from rfx.methods.options import CHOSEN_LAM, DTYPE, LOSS, MOST, TOL
+from rfx.methods.validation import GAMMA_FACTORS, LAMS
 from rfx.model import Array, check_within
 from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import dense
@@ -33,6 +34,7 @@ class Block(ExpansionMethod):
 
     name = "block"
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
+    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     options = (
         *OPTIONS,
         DTYPE.but(default="float64"),
@@ -47,7 +49,7 @@ class Block(ExpansionMethod):
             default="hyperplanes",
         ),
         Option("block_size", int, "Most rows R of a block.", low=1, high=MOST, default=1000),
-        LAM,
+        CHOSEN_LAM,
         LOSS,
         TOL,
     )
@@ -59,10 +61,8 @@ class Block(ExpansionMethod):
     }
 
     def _fit(self, X, Y):
-        p = self.params
-        self.lam = p["lam"]
         self._check_memory(X.shape[0])
-        self.kernel_params = self._learn_kernel(X, Y, self.lam)
+        self.kernel_params = self._learn_kernel(X)
         self.partition, blocks = self._timed(self._cut, X)
         solutions = self._solve(X, Y, blocks)
         coef = np.concatenate([s.coef for s in solutions])

@@ -7,7 +7,7 @@ from rfx import kernels
 from rfx.errors import DataError
 from rfx.methods import width
 from rfx.methods.base import Method
-from rfx.methods.options import DTYPE, GAMMA, KERNEL, MAX_ITER, MAX_MEMORY
+from rfx.methods.options import CHOSEN_GAMMA, DTYPE, KERNEL, MAX_ITER, MAX_MEMORY
 from rfx.model import Array
 
 # Sparse rows that are dense at a time, at least, where kernel values are made (see rfx.kernels.blocks).
@@ -15,7 +15,7 @@ SPARSE_ROWS = 128
 
 OPTIONS = (
     KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
-    GAMMA,
+    CHOSEN_GAMMA,
     MAX_ITER,
     DTYPE,
     MAX_MEMORY,

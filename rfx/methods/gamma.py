@@ -1,41 +1,63 @@
-"""The kernel's parameters from the training rows, with `tuned`: a small validation over four bandwidths."""
+"""The bandwidth from the training rows: with `tuned` by ridge regression on random features, the same for every method."""
 
 import numpy as np
 
 from rfx import kernels
 from rfx.features import sample
+from rfx.methods.validation import GAMMA_FACTORS, step
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
-from rfx.solvers.ridge import solve_ridge
+from rfx.solvers.ridge import solve_ridge_grid
 
-FACTORS = (0.25, 1.0, 4.0, 16.0)
 # With 2,000 rows and 512 features the validation prefers kernels that are too wide for all rows of ijcnn1 or covtype.
 ROWS, FEATURES = 4000, 1000
 
 
-def resolve(kernel: str, gamma, X, Y, lam, seed: int, **options) -> dict:
-    """The kernel's parameters; gamma `tuned` is decided here, all else by rfx.kernels.parameters with the kernel's own options.
+def has_gamma(kernel: str) -> bool:
+    """Whether the kernel has a bandwidth."""
+    return "gamma" in kernels.get_kernel(kernel).parameters
 
-    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lam: the ridge parameter, for the sample as for all n rows.
-    """
-    if "gamma" not in kernels.get_kernel(kernel).parameters and isinstance(gamma, str):
+
+def resolve(kernel: str, gamma, X, seed: int, **options) -> dict:
+    """The kernel's parameters by rfx.kernels.parameters with the kernel's own options; gamma: a number or a word of its own."""
+    if not has_gamma(kernel) and isinstance(gamma, str):
         # the words mean "whatever this kernel needs"; only a number is refused
         gamma = None
-    if gamma != "tuned":
-        return kernels.parameters(kernel, X, gamma, seed, **options)
+    return kernels.parameters(kernel, X, gamma, seed, **options)
+
+
+def candidates(kernel: str, X, seed: int, factors=GAMMA_FACTORS) -> list[float]:
+    """The bandwidths that are tried: multiples of that of the median distance."""
     base = kernels.parameters(kernel, X, "median", seed)["gamma"]
+    return [base * factor for factor in factors]
+
+
+def tuned(kernel: str, X, Y, lams, seed: int) -> tuple[float, list[dict]]:
+    """(gamma, steps): of the candidates the one with the least error of ridge regression, for the best of `lams`, and the scores.
+
+    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as for all n rows. Of fewer than two
+    rows the median is taken, without scores.
+    """
+    found = candidates(kernel, X, seed)
     order = np.random.default_rng(seed).permutation(X.shape[0])
     size = min(ROWS, X.shape[0] // 2)
     if size == 0:
-        return {"gamma": base}
+        return found[GAMMA_FACTORS.index(1.0)], []
     train, test = np.sort(order[:size]), np.sort(order[size : 2 * size])
-    error = {base * factor: _error(kernel, base * factor, X, Y, train, test, lam, seed) for factor in FACTORS}
-    return {"gamma": min(error, key=error.get)}
+    tried = []
+    for value in found:
+        errors = _errors(kernel, value, X, Y, train, test, lams, seed)
+        tried += [[value, *([lam] if len(lams) > 1 else []), one] for lam, one in zip(lams, errors)]
+    options = ["gamma", "lam"][: len(tried[0]) - 1]
+    place = min(range(len(tried)), key=lambda i: tried[i][-1])
+    # the lambda is that of the sample, and of no further use
+    return tried[place][0], [step("ridge on random features", options, len(train), len(test), "mean squared error", tried, place)]
 
 
-def _error(kernel, gamma, X, Y, train, test, lam, seed) -> float:
-    """Mean squared error on the test rows of ridge regression on FEATURES random features."""
+def _errors(kernel, gamma, X, Y, train, test, lams, seed) -> list[float]:
+    """Mean squared errors on the test rows of ridge regression on FEATURES random features, one for each of lams."""
     feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
     scale = 1 / np.sqrt(FEATURES)
-    weights = solve_ridge(feature_matrix(feature_map, X[train], scale), Y[train], lam, budget=Budget(tol=1e-4)).coef
-    return float(np.mean((feature_map.transform(X[test]) @ (scale * weights) - Y[test]) ** 2))
+    solutions = solve_ridge_grid(feature_matrix(feature_map, X[train], scale), Y[train], lams, budget=Budget(tol=1e-4))
+    Z = feature_map.transform(X[test])
+    return [float(np.mean((Z @ (scale * solution.coef) - Y[test]) ** 2)) for solution in solutions]

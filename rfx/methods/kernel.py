@@ -10,7 +10,8 @@ import numpy as np
 from rfx import kernels
 from rfx.errors import UsageError
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
-from rfx.methods.options import DTYPE, LAM, LOSS, SOLVER, TOL
+from rfx.methods.options import CHOSEN_LAM, DTYPE, LOSS, SOLVER, TOL
+from rfx.methods.validation import GAMMA_FACTORS, LAMS
 from rfx.methods.watch import watcher
 from rfx.operators.kernel import KernelMatrix
 from rfx.options import Option
@@ -19,6 +20,9 @@ from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published.libsvm import solve_libsvm
 
+# Validation fits this many rows at most, for each fit takes the square of their number.
+ROWS = 5000
+
 
 class Kernel(ExpansionMethod):
     """lam/2 ||f||^2 + sum L(f(x) [+ b], y) over the kernel's Hilbert space; the model is the support vectors."""
@@ -26,10 +30,12 @@ class Kernel(ExpansionMethod):
     name = "kernel"
     watches = True
     summary = "the exact kernel machine: ridge regression or a support vector machine"
+    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
+    held_out_rows = ROWS
     options = (
         *OPTIONS,
         DTYPE.but(default="float64"),
-        LAM,
+        CHOSEN_LAM.but(help=f"{CHOSEN_LAM.help} Validation of this or of gamma fits to {ROWS:,} rows at most."),
         LOSS.but(choices=("squared", "squared_hinge", "hinge", "logistic")),
         Option("bias", bool, "A free bias b, as LIBSVM has it (classification); the paper's objective has none."),
         SOLVER.but(choices=SOLVER.choices | {"libsvm": "LIBSVM, in a child process"}),
@@ -38,8 +44,7 @@ class Kernel(ExpansionMethod):
 
     def _fit(self, X, Y):
         p = self.params
-        self.lam = p["lam"]
-        self.kernel_params = self._learn_kernel(X, Y, self.lam)
+        self.kernel_params = self._learn_kernel(X)
         K = KernelMatrix(p["kernel"], X, self.kernel_params)
         if self.loss.name in ("hinge", "squared_hinge"):
             solution = self._svm(K, Y)

@@ -7,7 +7,7 @@ import numpy as np
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, leverage, sample
 from rfx.methods.base import Method
-from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, N_FEATURES
+from rfx.methods.options import CHOSEN_GAMMA, DTYPE, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, N_FEATURES
 from rfx.methods.watch import watcher
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix, feature_matrix
@@ -42,7 +42,7 @@ POOL = Option(
 )
 OPTIONS = (
     KERNEL.but(choices=lambda: list(MAPS)),
-    GAMMA,
+    CHOSEN_GAMMA,
     FEATURES,
     N_FEATURES,
     LOSS,
@@ -78,9 +78,9 @@ class LinearMethod(Method):
         if p.get("choose") and self._n_drawn() < p["n_features"]:
             raise UsageError(f"--pool is {p['pool']}, which is fewer than the {p['n_features']} of --n-features to choose from it")
 
-    def _sample(self, X, Y, lam) -> FeatureMap:
-        """The map of the options' kernel, features and seed; lam is the ridge parameter of `--gamma tuned` and `--choose`."""
-        pool = self._draw(X, self._n_drawn(), self._learn_kernel(X, Y, lam))
+    def _sample(self, X, lam) -> FeatureMap:
+        """The map of the options' kernel, features and seed; lam is the ridge parameter of `--choose`."""
+        pool = self._draw(X, self._n_drawn(), self._learn_kernel(X))
         if self.params.get("choose") is None:
             return pool
         curved = 1.0 if self.loss.name == "squared" else leverage.NEAR_MARGIN

@@ -1,6 +1,5 @@
 """`lkrf`: learning kernels with random features (Sinha and Duchi 2016): features of a pool, weighed by how they go with the targets."""
 
-import itertools
 import time
 
 import numpy as np
@@ -14,7 +13,7 @@ from rfx.methods import gamma as bandwidth
 from rfx.methods import l2
 from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
 from rfx.methods.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
-from rfx.methods.validation import error, held_out
+from rfx.methods.validation import error, spread
 from rfx.model import Array
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
@@ -46,6 +45,11 @@ class LKRF(LinearMethod):
     """
 
     name = "lkrf"
+    # bandwidth and bound together, for they depend on one another, then the others one by one
+    searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
+    stages = (("gamma", "rho"), ("lam",), ("n_features",))
+    held_out_share, held_out_rows = HELD_OUT, ROWS
+    _scored = None
     summary = "random features chosen from a pool by their alignment with the targets: learns the kernel"
     options = (
         *OPTIONS,
@@ -114,12 +118,8 @@ class LKRF(LinearMethod):
         p = self.params
         if p["offset"] == "mean" and self.loss.name != "squared":
             raise UsageError(f"--offset is mean, which is for squared loss, but --loss is {self.loss.name}")
-        start = time.perf_counter()
-        self._scored, self.validation_error = (None, None, None), None
-        gamma, self.rho_share, count, self.lam = self._validated(X, Y)
-        self._scored = None
-        self.seconds = {"seconds_validation": time.perf_counter() - start}
-        pool = self._timed(self._pool, X, gamma)
+        self.rho_share, count, self.seconds = self._rho_share(), self._value("n_features"), {}
+        pool = self._timed(self._pool, X, self._value("gamma"))
         self.pool_size, self.rho = pool.n_features, self._rho(pool.n_features, self.rho_share)
         if p["joint"]:
             q = self._timed(self._clocked, "seconds_joint", self._alternated, pool, X, Y, self.lam)
@@ -129,7 +129,7 @@ class LKRF(LinearMethod):
             q = self._timed(self._clocked, "seconds_maximise", self._maximise, scores, self.rho_share)
             self.alignment = tuple(float(value) / len(Y) ** 2 for value in (scores.mean(), q @ scores))
         self.support = int(np.count_nonzero(q))
-        features = self._timed(self._choose, pool, q, count)
+        features = self._timed(self._choose_features, pool, q, count)
         # of the support once, more were asked for than there are
         self.count = min(count or self.support, self.support) if p["use"] == "support" else count or self.support
         solution, self.map, self.coef, self.offset = self._clocked("seconds_solve", self._model, features, X, Y, self.lam)
@@ -146,7 +146,7 @@ class LKRF(LinearMethod):
         """The map of all features to choose from, of that bandwidth: a number, paper or median."""
         p, kind = self.params, MAPS[self.params["kernel"]]
         own = {option.name: p[option.name] for option in kernels.get_kernel(p["kernel"]).options}
-        params = bandwidth.resolve(p["kernel"], gamma, X, None, None, p["seed"], **own)
+        params = bandwidth.resolve(p["kernel"], gamma, X, p["seed"], **own)
         total = kind.total(X.shape[1], params)
         size = min(p["pool"] or total or POOL, total or MOST)
         return self._draw(X, size, params)
@@ -165,7 +165,7 @@ class LKRF(LinearMethod):
 
         Alternating minimisation from the uniform distribution, each step exact; self.joint_objectives has the objective after each.
         """
-        rows = _spread(len(Y), self.params["joint_rows"])
+        rows = spread(len(Y), self.params["joint_rows"])
         q, self.joint_objectives = np.full(pool.n_features, 1 / pool.n_features), []
         self.lam = lam * len(rows) / len(Y)
         for _ in range(self.params["joint"]):
@@ -180,7 +180,7 @@ class LKRF(LinearMethod):
         self.lam = lam
         return q
 
-    def _choose(self, pool, q, count):
+    def _choose_features(self, pool, q, count):
         """The features that the distribution q over the pool becomes; count of them are asked for, None for as many as have weight."""
         p, support = self.params, np.count_nonzero(q)
         if p["use"] == "weights":
@@ -206,45 +206,28 @@ class LKRF(LinearMethod):
 
     # ------------------------------------------------------------------ validation
 
-    def _validated(self, X, Y):
-        """(gamma, rho's share or None, D or None, lam): as the options have them, or by the error on held-out training rows."""
-        p = self.params
-        has_gamma = "gamma" in kernels.get_kernel(p["kernel"]).parameters
-        shares = [p["rho_share"] if p["rho"] is None and p["rho_share"] is not None else None if p["rho"] is not None else RHO_SHARES[0]]
-        grid = {
-            "gamma": [p["gamma"] if has_gamma else None],
-            "rho": list(RHO_SHARES) if p["rho"] == "validation" else shares,
-            "n_features": list(COUNTS) if p["n_features"] == "validation" else [p["n_features"]],
-            "lam": list(LAMS) if p["lam"] == "validation" else [p["lam"]],
-        }
-        if has_gamma and p["gamma"] == "tuned":
-            base = kernels.parameters(p["kernel"], X, "median", p["seed"])["gamma"]
-            grid["gamma"] = [base * factor for factor in GAMMA_FACTORS]
-        several = [name for name, values in grid.items() if len(values) > 1]
-        best = {name: values[0] for name, values in grid.items()}
-        if several:
-            option = " and ".join(f"--{name.replace('_', '-')} is {p[name]!r}" for name in several)
-            train, test = held_out(X.shape[0], HELD_OUT, p["seed"], option)
-            train, test = train[_spread(len(train))], test[_spread(len(test))]
-            # bandwidth and bound together, for they depend on one another, then the others one by one
-            for stage in (("gamma", "rho"), ("lam",), ("n_features",)):
-                if any(name in several for name in stage):
-                    tried = [best | dict(zip(stage, values)) for values in itertools.product(*(grid[name] for name in stage))]
-                    errors = [self._error(choice, X[train], Y[train], X[test], Y[test], len(train) / len(Y)) for choice in tried]
-                    self.validation_error = min(errors)
-                    best = tried[int(np.argmin(errors))]
-        return tuple(best.values())
-
-    def _error(self, choice, X, Y, X_test, Y_test, share) -> float:
-        """The error on test rows of a model of these rows, which are that share of all; choice: a value for each of a grid's names."""
-        if self._scored[1] is None or self._scored[0] != choice["gamma"]:
-            pool = self._pool(X, choice["gamma"])
-            self._scored = choice["gamma"], pool, self._scores(pool, X, Y)
+    def _held_out_errors(self, lams, X, Y, X_out, Y_out):
+        """Of a pool's scores as long as gamma stays the same."""
+        value = self._value("gamma")
+        if self._scored is None or self._scored[0] != value:
+            pool = self._pool(X, value)
+            self._scored = value, pool, self._scores(pool, X, Y)
         _, pool, scores = self._scored
-        q = self._maximise(scores, choice["rho"])
-        self.lam = choice["lam"] * share
-        _, own, coef, offset = self._model(self._choose(pool, q, choice["n_features"]), X, Y, self.lam)
-        return error(self.task, linear_decision(own, coef, X_test) + offset, Y_test)
+        features = self._choose_features(pool, self._maximise(scores, self._rho_share()), self._value("n_features"))
+        errors = []
+        for self.lam in lams:
+            _, own, coef, offset = self._model(features, X, Y, self.lam)
+            errors.append(error(self.task, linear_decision(own, coef, X_out) + offset, Y_out))
+        return errors
+
+    def _rho_share(self) -> float | None:
+        """The bound as a multiple of the pool's size; None where --rho is a number."""
+        p = self.params
+        if p["rho"] == "validation":
+            return self.chosen["rho"]
+        if p["rho"] is not None:
+            return None
+        return RHO_SHARES[0] if p["rho_share"] is None else p["rho_share"]
 
     # ------------------------------------------------------------------ the model
 
@@ -259,7 +242,6 @@ class LKRF(LinearMethod):
             "support": self.support,
             "alignment_before": self.alignment[0],
             "alignment_after": self.alignment[1],
-            "validation_error": self.validation_error,
         }
         return super()._describe() | own | self.seconds
 
@@ -270,8 +252,3 @@ class LKRF(LinearMethod):
     def _restore(self, header, arrays):
         super()._restore(header, arrays)
         self.offset = arrays["offset"]
-
-
-def _spread(count, most=ROWS):
-    """At most `most` of so many places, evenly spread."""
-    return np.arange(count) if count <= most else np.arange(most) * count // most

@@ -8,7 +8,8 @@ import numpy as np
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.methods import l2
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
-from rfx.methods.options import CG, LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
+from rfx.methods.options import CG, CHOSEN_LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
+from rfx.methods.validation import GAMMA_FACTORS, LAMS
 from rfx.methods.watch import watcher
 from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import feature_matrix
@@ -24,6 +25,7 @@ class Nystrom(ExpansionMethod):
     name = "nystrom"
     watches = True
     summary = "Nystrom approximation of the kernel machine from landmarks"
+    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel
     options = (
         *OPTIONS,
@@ -39,7 +41,7 @@ class Nystrom(ExpansionMethod):
             default="uniform",
         ),
         N_FEATURES.but(help="Number D of landmarks."),
-        LAM,
+        CHOSEN_LAM,
         LOSS,
         SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
@@ -47,18 +49,30 @@ class Nystrom(ExpansionMethod):
 
     def _fit(self, X, Y):
         p = self.params
-        self.lam = p["lam"]
-        self.kernel_params = self._learn_kernel(X, Y, self.lam)
         feature_map, Z = self._timed(self._features, X)
         decide = lambda rows: feature_matrix(feature_map, rows, 1.0, p["max_memory"]).matvec
         solution = l2.solve(self, Z, Y, watcher(self, decide, Y.shape[1]))
-        self.rank = feature_map.n_features
-        self.intercept = np.zeros(Y.shape[1])
-        self._keep_nonzero(feature_map.landmarks, feature_map.fold(solution.coef))
+        self._keep(feature_map, solution)
         return solution
+
+    def _fit_each(self, X, Y, lams):
+        """All lambdas over the same landmarks by a path."""
+        if self.params["solver"] != "rfx":
+            yield from super()._fit_each(X, Y, lams)
+            return
+        feature_map, Z = self._features(X)
+        for solution in l2.solve_path(self, Z, Y, lams):
+            self._keep(feature_map, solution)
+            yield self
+
+    def _keep(self, feature_map, solution):
+        self.rank = feature_map.n_features
+        self.intercept = np.zeros(np.asarray(solution.coef).shape[1])
+        self._keep_nonzero(feature_map.landmarks, feature_map.fold(solution.coef))
 
     def _features(self, X):
         p = self.params
+        self.kernel_params = self._learn_kernel(X)
         limit = default_memory_mb() if p["max_memory"] is None else p["max_memory"]
         landmarks = choose_landmarks(p["landmarks"], p["kernel"], X, self.kernel_params, p["n_features"], p["seed"], limit)
         feature_map = NystromMap(p["kernel"], landmarks, self.kernel_params, p["dtype"])

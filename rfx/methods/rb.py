@@ -6,8 +6,8 @@ import numpy as np
 
 from rfx.features.binning import Bins
 from rfx.methods.binned import OPTIONS, BinnedMethod
-from rfx.methods.options import LAM
-from rfx.methods.validation import error, held_out
+from rfx.methods.options import CHOSEN_LAM
+from rfx.methods.validation import GAMMA_FACTORS, LAMS, error, held_out
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
 from rfx.solvers.base import for_output, stack
@@ -17,6 +17,8 @@ from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 FIRST, GAIN = 16, 0.01
 # Relative duality gap while R grows: enough to tell errors apart.
 GROW_TOL = 1e-2
+# Most grids by which gamma and lambda are validated.
+TRIED = 128
 GROW = Option(
     "grow",
     float,
@@ -39,14 +41,15 @@ class RB(BinnedMethod):
     name = "rb"
     summary = "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
     default_loss = "squared"
-    options = (*OPTIONS, LAM.but(default=0.01), GROW)
+    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
+    options = (*OPTIONS, CHOSEN_LAM.but(default=0.01), GROW)
 
     def _bytes(self, number):
         # while R grows there is a copy of the rows that are not held out, and one of the numbers so far
         return 3 * number if self.params["grow"] else number
 
     def _fit(self, X, Y):
-        grids, start = self._sample(X, Y), None
+        grids, start = self._sample(X), None
         if self.params["grow"] is None:
             bins, Z = self._timed(self._number, grids, X)
         else:
@@ -54,6 +57,23 @@ class RB(BinnedMethod):
         solution = self._solve(Z, Y, self.lam, start, self._budget(), self._watcher(grids.select(slice(0, Z.n_grids)), bins, Y))
         self._keep_nonzero(grids, bins, Z, solution.coef)
         return solution
+
+    def _trial(self):
+        trial = super()._trial()
+        # more grids estimate the same kernel better, and cost as much more
+        trial.params = trial.params | {"grow": None, "n_grids": min(self.params["n_grids"], TRIED)}
+        return trial
+
+    def _fit_each(self, X, Y, lams):
+        """All lambdas over the same grids, each started at the one before."""
+        grids = self._sample(X)
+        bins, Z = self._number(grids, X)
+        dual = None
+        for lam in lams:
+            solution = self._solve(Z, Y, lam, dual, self._budget())
+            dual = solution.dual
+            self._keep_nonzero(grids, bins, Z, solution.coef)
+            yield self
 
     def _solve(self, Z, Y, lam, start, budget, callback=None) -> DualSolution:
         """coef (D, k) and dual (N, k); start: a dual of fewer grids."""

@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
+
 from rfx.methods import l2
 from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
-from rfx.methods.options import CG, LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
+from rfx.methods.options import CG, CHOSEN_LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
+from rfx.methods.validation import GAMMA_FACTORS, LAMS
 from rfx.operators.mapped import feature_matrix
 
 
@@ -14,20 +17,21 @@ class RF(LinearMethod):
     name = "rf"
     watches = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
+    searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     options = (
         *OPTIONS,
         CHOOSE,
         POOL,
-        LAM,
+        CHOSEN_LAM,
         LAM_PATH.but(help=f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the one before."),
         SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
     )
 
     def _fit(self, X, Y):
-        lams = self._path_lams() if self.params["lam_path"] else [self.params["lam"]]
+        lams = self._path_lams() if self.params["lam_path"] else [self.lam]
         self.lam = lams[0]
-        feature_map, Z = self._timed(self._features, X, Y)
+        feature_map, Z = self._timed(self._features, X)
         scale = 1 / math.sqrt(feature_map.n_features)
         if self.params["lam_path"]:
             solutions = l2.solve_path(self, Z, Y, lams)
@@ -35,6 +39,20 @@ class RF(LinearMethod):
             solutions = [l2.solve(self, Z, Y, self._watcher(feature_map, Y, scale))]
         return self._keep_path(feature_map, lams, solutions, scale)
 
-    def _features(self, X, Y):
-        feature_map = self._sample(X, Y, self.lam)
+    def _fit_each(self, X, Y, lams):
+        """All lambdas over the same features by a path, where neither depends on lambda."""
+        if self.params["solver"] != "rfx" or self.params["choose"]:
+            yield from super()._fit_each(X, Y, lams)
+            return
+        self.lam = lams[0]
+        feature_map, Z = self._features(X)
+        for solution in l2.solve_path(self, Z, Y, lams):
+            self.map, self.coef = feature_map, np.asarray(solution.coef) / math.sqrt(feature_map.n_features)
+            yield self
+
+    def _tuning_lams(self):
+        return self._path_lams()[:1] if self.params["lam_path"] else super()._tuning_lams()
+
+    def _features(self, X):
+        feature_map = self._sample(X, self.lam)
         return feature_map, feature_matrix(feature_map, X, 1 / math.sqrt(feature_map.n_features), self.params["max_memory"])

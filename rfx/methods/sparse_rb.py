@@ -6,11 +6,14 @@ import numpy as np
 
 from rfx.methods.binned import OPTIONS, BinnedMethod
 from rfx.methods.options import LAM_L1, PRCD, SOLVER
+from rfx.methods.validation import GAMMA_FACTORS
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import solve_prcd
 
 # MiB for the Gram matrix of the bins in use: at most, and at least even where --max-memory leaves less.
 MOST, LEAST = 2048.0, 64.0
+# What validation chooses from.
+LAMBDAS = (100.0, 10.0, 1.0, 0.1)
 
 
 class SparseRB(BinnedMethod):
@@ -21,14 +24,19 @@ class SparseRB(BinnedMethod):
 
     name = "sparse-rb"
     summary = "random binning features with L1 regularisation: a small model"
-    options = (*OPTIONS, LAM_L1, SOLVER.but(choices=SOLVER.choices | PRCD))
+    searched = {"gamma": GAMMA_FACTORS, "lam": LAMBDAS}
+    options = (
+        *OPTIONS,
+        LAM_L1.but(choices={"validation": "the best of 100, 10, 1, 0.1 on held-out rows"}),
+        SOLVER.but(choices=SOLVER.choices | PRCD),
+    )
 
     def _bytes(self, number):
         # prcd keeps the rows of every bin, too
         return number + 4 if self.params["solver"] == "prcd" else number
 
     def _fit(self, X, Y):
-        grids = self._sample(X, Y)
+        grids = self._sample(X)
         bins, Z = self._timed(self._number, grids, X)
         callback = self._watcher(grids, bins, Y)
         if self.params["solver"] == "prcd":

@@ -1,10 +1,11 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
 
-from rfx import kernels
-from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod, linear_decision
+from rfx.errors import UsageError
+from rfx.kernels import get_kernel
+from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
-from rfx.methods.validation import error, held_out
+from rfx.methods.validation import GAMMA_FACTORS, error
 from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Option
@@ -15,7 +16,6 @@ from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
-HELD_OUT = 0.2
 
 
 class SparseRF(LinearMethod):
@@ -28,6 +28,7 @@ class SparseRF(LinearMethod):
     name = "sparse-rf"
     watches = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
+    searched = {"gamma": GAMMA_FACTORS, "lam": LAMBDAS}
     options = (
         *OPTIONS,
         CHOOSE,
@@ -45,12 +46,18 @@ class SparseRF(LinearMethod):
         Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1, high=MOST, default=10),
     )
 
+    def check_given(self, given):
+        super().check_given(given)
+        if (self.params["gamma"], self.params["lam"]) == ("validation", "match-rf"):
+            raise UsageError(
+                "--lam is match-rf, the lambda for which the error is that of rf, by which --gamma validation can't choose; choose tuned"
+            )
+
     def _fit(self, X, Y):
         p = self.params
-        feature_map, self.measured = self._timed(self._sample, X, Y, 1.0), {}
+        feature_map, self.measured = self._timed(self._sample, X, 1.0), {}
         if p["lam_path"]:
             return self._fit_path(feature_map, X, Y)
-        self.lam = self._choose_lam(feature_map, X, Y) if isinstance(p["lam"], str) else p["lam"]
         solution = self._solve(feature_map, X, Y, self.lam, self._watcher(feature_map, Y))
         self._keep_nonzero(feature_map, solution.coef)
         return solution
@@ -87,24 +94,18 @@ class SparseRF(LinearMethod):
     def _describe(self):
         return super()._describe() | self.measured
 
-    def _choose_lam(self, feature_map, X, Y) -> float:
-        """The lambda of 1, 10, 100, 1000 with the best score on held-out rows, or the one closest to rf's (match-rf)."""
-        train, test = held_out(X.shape[0], HELD_OUT, self.params["seed"], f"--lam is {self.params['lam']!r}")
-        share = 1 - HELD_OUT
-        errors = {}
-        for lam in LAMBDAS:
-            coef = self._solve(feature_map, X[train], Y[train], lam * share).coef
-            errors[lam] = error(self.task, linear_decision(feature_map, coef, X[test]), Y[test])
-        if self.params["lam"] == "validation":
-            return min(errors, key=errors.get)
-        target = self._rf_error(feature_map, X, Y, train, test, share)
-        return min(errors, key=lambda lam: abs(errors[lam] - target))
+    def _tuning_lams(self):
+        # of ridge, whose lambda is another one than that of L1
+        return [1.0]
 
-    def _rf_error(self, feature_map, X, Y, train, test, share) -> float:
-        """Held-out error of rf with the same kernel, features and lambda_N = 1 for all rows."""
-        names = ["kernel", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed"]
-        names += [option.name for option in kernels.get_kernel(self.params["kernel"]).options]
-        rf = RF(**{name: self.params[name] for name in names}, gamma=feature_map.params.get("gamma"), lam=share)
+    def _target_error(self, X, Y, X_out, Y_out, share):
+        """Held-out error of rf with the same features and lambda_N = 1 for all rows, where lambda is to match it."""
+        if self.params["lam"] != "match-rf":
+            return None
+        names = ("kernel", "gamma", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed")
+        own = [option.name for option in get_kernel(self.params["kernel"]).options]
+        rf = RF(**{name: self.params[name] for name in (*names, *own)}, lam=share)
         rf.task, rf.loss, rf.deadline, rf._seconds_features = self.task, self.loss, self.deadline, 0.0
-        rf._fit(X[train], Y[train])
-        return error(self.task, rf._decide(X[test]), Y[test])
+        rf.lam, rf.chosen = share, self.chosen
+        rf._fit(X, Y)
+        return error(self.task, rf._decide(X_out), Y_out)

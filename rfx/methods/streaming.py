@@ -163,7 +163,11 @@ class StreamMethod(Method):
             raise UsageError(f"--target-scaling is {p['target_scaling']}, which is for regression, but the task is {self.task}")
         self.loss = self._choose_loss()
         self.scaler, self.inputs = found.inputs.scaler, found.inputs
-        self.kernel_params = gamma.resolve(p["kernel"], p["gamma"], found.X, self._encode_rows(found.y), p["nu"] * found.n_rows, p["seed"])
+        bandwidth, self.validation = p["gamma"], []
+        if bandwidth == "tuned" and gamma.has_gamma(p["kernel"]):
+            lams = [p["nu"] * found.n_rows]
+            bandwidth, self.validation = gamma.tuned(p["kernel"], found.X, self._encode_rows(found.y), lams, p["seed"])
+        self.kernel_params = gamma.resolve(p["kernel"], bandwidth, found.X, p["seed"])
         self._sample = np.asarray(found.X.toarray() if sp.issparse(found.X) else found.X)
         self.n_prepared = found.X.shape[1]
 
@@ -282,6 +286,8 @@ class StreamMethod(Method):
             "seconds_features": 0.0, "seconds_fit": seconds, "samples": self.samples, "seconds_steps": self.seconds,
             "kernel_params": {key: value for key, value in self.kernel_params.items() if np.isscalar(value)},
         } | self._describe_model()  # fmt: skip
+        if self.validation:
+            self.info["validation"] = self.validation
         if self.curve:
             self.info["curve"] = self.curve
         self.trace = self.curve

@@ -1,8 +1,16 @@
-"""Held-out rows of the training data, for options that are chosen by validation."""
+"""Held-out rows of the training data, the error on them, and the values that are tried where options are chosen by validation."""
 
 import numpy as np
 
 from rfx.errors import UsageError
+
+# The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2 regularisation, largest first.
+GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
+LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+# Of the training rows, where a method says nothing else.
+HELD_OUT = 0.2
+GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 for this very method on held-out rows"
+LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
 
 
 def held_out(count: int, share: float, seed: int, option: str) -> tuple[np.ndarray, np.ndarray]:
@@ -19,6 +27,11 @@ def held_out(count: int, share: float, seed: int, option: str) -> tuple[np.ndarr
     return np.sort(order[cut:]), np.sort(order[:cut])
 
 
+def spread(count: int, most: int | None) -> np.ndarray:
+    """At most `most` of so many places, evenly spread; all where most is None."""
+    return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
+
+
 def error(task: str, decision, Y) -> float:
     """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n, k), Y as +-1 for classes."""
     if task == "regression":
@@ -26,3 +39,16 @@ def error(task: str, decision, Y) -> float:
     if Y.shape[1] == 1:
         return float(np.mean((decision > 0) != (Y > 0)))
     return float(np.mean(np.argmax(decision, axis=1) != np.argmax(Y, axis=1)))
+
+
+def step(by: str, options: list, fitted: int, out: int, measure: str, tried: list, chosen: int) -> dict:
+    """What one choice leaves in a results row: tried has the values of `options` and then the error, a list for each combination."""
+    return {
+        "by": by,
+        "options": list(options),
+        "fitted": fitted,
+        "held_out": out,
+        "error": measure,
+        "tried": tried,
+        "chosen": tried[chosen][: len(options)],
+    }

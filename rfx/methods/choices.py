@@ -1,0 +1,115 @@
+"""Options chosen on the training rows: every combination of their values is fitted to some rows and judged on others.
+
+A method says which of its options can be chosen so (`searched`), in which order (`stages`), and how it fits one combination for
+several lambdas at once (`_fit_each`). Nothing but training rows takes part; the model is then fitted to all of them.
+"""
+
+import copy
+import itertools
+import time
+
+import numpy as np
+
+from rfx.methods import gamma
+from rfx.methods.validation import HELD_OUT, LAMS, error, held_out, spread, step
+
+# Relative duality gap of the models that only judge, where --tol says nothing.
+TOL = 1e-3
+
+
+class Choosing:
+    """What a method is given as a word, `validation`, `tuned` or one of its own, becomes a number in `chosen`; `validation` says how.
+
+    searched: the values tried of each option, gamma's as multiples of the median's. stages: what is chosen together, one stage after
+    another. held_out_share, held_out_rows: how many of the rows are held out, and the most to fit to and to judge by.
+    """
+
+    searched: dict[str, tuple] = {}
+    stages: tuple[tuple[str, ...], ...] = (("gamma", "lam"),)
+    held_out_share = HELD_OUT
+    held_out_rows: int | None = None
+
+    def _choose(self, X, Y):
+        """Sets self.chosen, self.lam, self.validation (a list of `validation.step`) and self._seconds_validation."""
+        start, p = time.perf_counter(), self.params
+        self.chosen, self.validation = {}, []
+        words = {name: list(values) for name, values in self.searched.items() if isinstance(p.get(name), str) and name != "gamma"}
+        if p.get("lam_path"):
+            words.pop("lam", None)
+        if "gamma" in p and gamma.has_gamma(p["kernel"]):
+            if p["gamma"] == "tuned":
+                self.chosen["gamma"], self.validation = gamma.tuned(p["kernel"], X, Y, self._tuning_lams(), p["seed"])
+            elif p["gamma"] == "validation":
+                words = {"gamma": gamma.candidates(p["kernel"], X, p["seed"], self.searched["gamma"])} | words
+        if words:
+            found, steps = search(self, words, X, Y)
+            self.chosen, self.validation = self.chosen | found, self.validation + steps
+        self.lam = self.chosen.get("lam", p.get("lam"))
+        self._seconds_validation = time.perf_counter() - start
+
+    def _tuning_lams(self) -> list[float]:
+        """The ridge parameters of `--gamma tuned`, which takes the best of them."""
+        return list(LAMS) if isinstance(self.params["lam"], str) else [self.params["lam"]]
+
+    def _value(self, name: str):
+        """An option's value: the one that was chosen, else the one that was given."""
+        return self.chosen.get(name, self.params[name])
+
+    def _trial(self) -> "Choosing":
+        """A copy to be fitted to some of the rows with the values in its `chosen`."""
+        trial = copy.copy(self)
+        if "tol" in self.params and self.params["tol"] is None and self.params.get("solver", "rfx") == "rfx":
+            trial.params = self.params | {"tol": TOL}
+        trial.held_out, trial._seconds_features = None, 0.0
+        return trial
+
+    def _target_error(self, X, Y, X_out, Y_out, share: float) -> float | None:
+        """The error on X_out, Y_out that is to be met; None where the least is asked for. The rows X, Y are that share of all."""
+
+    def _held_out_errors(self, lams, X, Y, X_out, Y_out) -> list[float]:
+        """Of a trial: the error on X_out, Y_out of a model of the rows X, Y for each of lams."""
+        return [error(self.task, model._decide(X_out), Y_out) for model in self._fit_each(X, Y, lams)]
+
+    def _fit_each(self, X, Y, lams):
+        """Yields itself fitted with each of lams in turn."""
+        for lam in lams:
+            self.lam = lam
+            self._fit(X, Y)
+            yield self
+
+
+def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
+    """(values, steps): the values of `grid`'s options with the least error on held-out rows, or the error closest to method's target.
+
+    method: with its task, loss and deadline set. grid: option -> values to try, gamma's as numbers. X: (n, d) scaled rows; Y: (n, k).
+    Options of a later stage have their first value until then. Of equal errors the first is taken. Raises UsageError where there
+    are too few rows.
+    """
+    given = " and ".join(f"--{name.replace('_', '-')} is {method.params[name]!r}" for name in grid)
+    kept, out = held_out(X.shape[0], method.held_out_share, method.params["seed"], given)
+    kept, out = kept[spread(len(kept), method.held_out_rows)], out[spread(len(out), method.held_out_rows)]
+    share, trial = len(kept) / X.shape[0], method._trial()
+    rows = X[kept], Y[kept], X[out], Y[out]
+    best, steps = {name: values[0] for name, values in grid.items()}, []
+    target = method._target_error(*rows, share)
+    measure = "mean squared error" if method.task == "regression" else "share of wrong labels"
+    for stage in method.stages:
+        names = [name for name in stage if name in grid]
+        if not names:
+            continue
+        others = [name for name in names if name != "lam"]
+        lams = grid["lam"] if "lam" in names else [best.get("lam", method.params.get("lam"))]
+        tried = []
+        for values in itertools.product(*(grid[name] for name in others)):
+            trial.chosen = method.chosen | best | dict(zip(others, values))
+            errors = trial._held_out_errors([lam * share for lam in lams], *rows)
+            tried += [[*values, *([lam] if "lam" in names else []), found] for lam, found in zip(lams, errors, strict=True)]
+        names = [*others, *(["lam"] if "lam" in names else [])]
+        errors = np.array([one[-1] for one in tried])
+        # a model that is not finite judges nothing
+        errors = np.where(np.isfinite(errors), errors, np.inf)
+        place = int(np.argmin(errors if target is None else np.abs(errors - target)))
+        found = step(method.name, names, len(kept), len(out), measure, tried, place)
+        steps.append(found if target is None else found | {"target": target})
+        best |= dict(zip(names, found["chosen"]))
+    return best, steps

@@ -1,0 +1,111 @@
+"""Options chosen on training rows: what is chosen has the least error of a model fitted by hand to the rows that were not held out."""
+
+import numpy as np
+import pytest
+
+from rfx import methods
+from rfx.errors import UsageError
+from rfx.kernels import parameters
+from rfx.methods.validation import GAMMA_FACTORS, LAMS, held_out
+
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1, 1, (300, 4)).astype(np.float32).astype(float)
+SMOOTH = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+TARGETS = {
+    "regression": SMOOTH + 0.2 * RNG.standard_normal(300),
+    "binary": np.where(SMOOTH + 0.5 * RNG.standard_normal(300) > 0, 1.0, -1.0),
+    "multiclass": np.digitize(SMOOTH + 0.3 * RNG.standard_normal(300), [-0.5, 0.5]).astype(float),
+}
+OWN = {
+    "rf": {"n_features": 150},
+    "sparse-rf": {"n_features": 60, "rounds": 2},
+    "kernel": {},
+    "nystrom": {"n_features": 50},
+    "block": {"block_size": 80},
+    "rb": {"kernel": "laplacian", "n_grids": 40},
+    "sparse-rb": {"kernel": "laplacian", "n_grids": 20},
+}
+
+
+def by_hand(name, task, gammas, lams, **options):
+    """The error on the held-out rows of each combination, by models of their own."""
+    y = TARGETS[task]
+    kept, out = held_out(300, 0.2, 0, "")
+    found = {}
+    for gamma in gammas:
+        for lam in lams:
+            model = methods.create(name, task=task, scaling="none", gamma=gamma, lam=0.8 * lam, **options).fit(X[kept], y[kept])
+            score = model.score(X[out], y[out])["score"]
+            found[gamma, lam] = score**2 if task == "regression" else 1 - score
+    return found
+
+
+@pytest.mark.parametrize("name", list(OWN))
+def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
+    for task in TARGETS if name in ("rf", "rb") else ("regression", "binary"):
+        method = methods.create(name, task=task, scaling="none", gamma="validation", lam="validation", **OWN[name]).fit(X, TARGETS[task])
+        (step,) = method.info["validation"]
+        kernel = method.params["kernel"]
+        gammas = [factor * parameters(kernel, X, "median")["gamma"] for factor in GAMMA_FACTORS]
+        lams = method.searched["lam"]
+        assert (step["by"], step["options"], step["fitted"], step["held_out"]) == (name, ["gamma", "lam"], 240, 60)
+        assert [tuple(one[:2]) for one in step["tried"]] == [(gamma, lam) for gamma in gammas for lam in lams]
+        best = min(step["tried"], key=lambda one: one[2])
+        assert step["chosen"] == best[:2] == [method.info["kernel_params"]["gamma"], method.info["lam"]]
+        # some of them anew; solvers end where their tolerance is met, so that a row at the boundary may fall to either side
+        expected = by_hand(name, task, gammas[1:3], lams[2:4], **OWN[name])
+        found = {tuple(one[:2]): one[2] for one in step["tried"]}
+        for place, error in expected.items():
+            assert found[place] == pytest.approx(error, rel=0.02, abs=0 if task == "regression" else 1.01 / 60)
+        # as a model that was given these numbers
+        given = dict(zip(("gamma", "lam"), step["chosen"]))
+        alone = methods.create(name, task=task, scaling="none", **given, **OWN[name]).fit(X, TARGETS[task])
+        np.testing.assert_array_equal(alone.decision_function(X), method.decision_function(X))
+
+
+def test_gamma_alone_lambda_alone_and_neither():
+    for words in ({"gamma": "validation", "lam": 0.5}, {"gamma": 0.7, "lam": "validation"}):
+        method = methods.create("rf", scaling="none", n_features=80, **words).fit(X, TARGETS["regression"])
+        (step,) = method.info["validation"]
+        assert step["options"] == [name for name, value in words.items() if value == "validation"]
+        chosen = method.info["lam"] if "lam" in step["options"] else method.info["kernel_params"]["gamma"]
+        assert step["chosen"] == [chosen] == min(step["tried"], key=lambda one: one[-1])[:1]
+        assert len(step["tried"]) == (4 if "gamma" in step["options"] else len(LAMS))
+    assert "validation" not in methods.create("rf", n_features=80, gamma=0.7).fit(X, TARGETS["regression"]).info
+
+
+def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
+    chosen = {}
+    for name in ("rf", "kernel", "nystrom", "block"):
+        method = methods.create(name, scaling="none", gamma="tuned", lam=0.5, **OWN[name]).fit(X, TARGETS["regression"])
+        (step,) = method.info["validation"]
+        assert step["by"] == "ridge on random features" and len(step["tried"]) == 4 and step["fitted"] == step["held_out"] == 150
+        chosen[name] = (method.info["kernel_params"]["gamma"], *step["chosen"])
+    assert len(set(chosen.values())) == 1 and len(set(chosen["rf"])) == 1
+    both = methods.create("rf", gamma="tuned", lam="validation", n_features=80).fit(X, TARGETS["regression"])
+    assert [step["options"] for step in both.info["validation"]] == [["gamma", "lam"], ["lam"]]
+
+
+def test_a_kernel_without_gamma_has_none_to_choose():
+    method = methods.create("rf", kernel="perceptron", gamma="validation", lam="validation", n_features=80).fit(X, TARGETS["regression"])
+    assert [step["options"] for step in method.info["validation"]] == [["lam"]]
+
+
+def test_what_was_chosen_is_in_the_model_file(tmp_path):
+    method = methods.create("rb", gamma="validation", lam="validation", n_grids=20).fit(X, TARGETS["regression"])
+    method.save(tmp_path / "m.npz")
+    again = methods.load(tmp_path / "m.npz")
+    assert again.info["validation"] == method.info["validation"]
+    np.testing.assert_array_equal(again.decision_function(X), method.decision_function(X))
+
+
+def test_more_grids_than_those_tried_choose_as_these():
+    few, many = (
+        methods.create("rb", gamma="validation", lam="validation", n_grids=count).fit(X, TARGETS["regression"]) for count in (128, 200)
+    )
+    assert few.info["validation"] == many.info["validation"] and many.info["n_grids"] == 200
+
+
+def test_too_few_rows():
+    with pytest.raises(UsageError, match="--gamma is 'validation' and --lam is 'validation', which needs at least 5 rows, but there are 4"):
+        methods.create("rf", gamma="validation", lam="validation").fit(X[:4], TARGETS["regression"][:4])

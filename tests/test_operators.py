@@ -15,6 +15,7 @@ from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns, HeldRows
 from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.operators.signs import SignColumns
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.l1.algorithm1 import solve_rounds
@@ -92,6 +93,13 @@ def held_columns():
     return HeldColumns(Z, np.arange(0, 90, 2), HeldColumns(Z, np.arange(10, 70)))
 
 
+def signs():
+    found, Z = np.where(features() > 0, 1, -1), SignColumns(700)
+    for start, stop in ((0, 1), (1, 8), (8, 90)):
+        Z.append(found[:, start:stop])
+    return Z, found
+
+
 # name -> (matrix, the same in plain float64)
 KINDS = {
     "dense": lambda: (DenseMatrix(features()), features()),
@@ -105,6 +113,7 @@ KINDS = {
     "binned": lambda: (bins(), bins().to_array()),
     "binned, by columns": lambda: (bins().by_columns(1.0), bins().to_array()),
     "least that a kind defines": lambda: (Recomputed(features()), features()),
+    "signs by columns": signs,
     "parts elsewhere": lambda: (Apart(features()), features()),
 }
 
@@ -230,7 +239,7 @@ def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypa
         near(G, exact.T @ (exact @ W - U), 1e-12)
 
 
-@pytest.mark.parametrize("name", ["dense", "dense by columns", "computed", "some columns held", "binned"])
+@pytest.mark.parametrize("name", ["dense", "dense by columns", "computed", "some columns held", "binned", "signs by columns"])
 def test_threads_change_no_bit(name):
     Z, _ = KINDS[name]()
     rng = np.random.default_rng(2)

@@ -1,0 +1,167 @@
+"""Signs +-1 by columns, one byte each, to which columns are added: the features that boosting has found so far."""
+
+import numpy as np
+from numba import njit
+
+from rfx import parallel
+from rfx.operators.base import Matrix
+from rfx.operators.dense import DenseMatrix
+
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+# Rows whose sums stay in the first cache, rows of a chunk of a Gram matrix, and so few columns that products are the quicker way to one.
+_ROWS, _CHUNK, _FEW = 2048, 2048, 4
+
+
+class SignColumns(Matrix):
+    """An (N, D) matrix of entries +-1; D grows by `append`, without a copy of what is there but when its room doubles.
+
+    Gram matrices of weights that are all one number, or zero, are exact in float32, too: sums of whole numbers.
+    """
+
+    def __init__(self, n_rows: int):
+        self._columns, self._count = np.empty((16, n_rows), np.int8), 0
+        self.dtype = np.dtype(np.float32)
+
+    @property
+    def shape(self):
+        return self._columns.shape[1], self._count
+
+    def append(self, signs):
+        """Add the columns of signs (N, k), each entry +1 or -1."""
+        room, count = len(self._columns), signs.shape[1]
+        while room < self._count + count:
+            room *= 2
+        if room > len(self._columns):
+            grown = np.empty((room, self._columns.shape[1]), np.int8)
+            grown[: self._count] = self._columns[: self._count]
+            self._columns = grown
+        self._columns[self._count : self._count + count] = signs.T
+        self._count += count
+
+    @property
+    def _own(self):
+        return self._columns[: self._count]
+
+    def rows(self, index):
+        return DenseMatrix(self._own[:, index].T.astype(np.float32))
+
+    def columns(self, index):
+        return DenseMatrix(self._own[index].astype(np.float32).T)
+
+    def to_array(self, out=None):
+        if out is None:
+            return self._own.T.astype(np.float32)
+        out[...] = self._own.T
+        return out
+
+    def row_blocks(self):
+        for start in range(0, self.shape[0], _CHUNK):
+            rows = slice(start, min(start + _CHUNK, self.shape[0]))
+            yield rows, np.ascontiguousarray(self._own[:, rows].T, dtype=np.float32)
+
+    def matvec(self, W):
+        W = np.asarray(W, np.float64)
+        if W.ndim > 1:
+            return np.stack([self.matvec(w) for w in W.T], axis=-1)
+        used, out = np.flatnonzero(W), np.zeros(self.shape[0])
+        values = W[used]
+        parallel.for_ranges(lambda start, stop: _combine(self._own, used, values, out, start, stop), len(out), smallest=_ROWS)
+        return out
+
+    def rmatvec(self, U):
+        U = np.ascontiguousarray(U, dtype=np.float64)
+        if U.ndim > 1:
+            return np.stack([self.rmatvec(np.ascontiguousarray(u)) for u in U.T], axis=-1)
+        out = np.zeros(self.shape[1])
+        parallel.for_ranges(lambda start, stop: _dots(self._own[start:stop], U, out[start:stop]), len(out), smallest=4)
+        return out
+
+    def normal(self, P, weights=None):
+        F = self.matvec(P)
+        return self.rmatvec(F if weights is None else weights.reshape(-1, *[1] * (F.ndim - 1)) * F)
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        weights = np.ones(self.shape[0]) if weights is None else np.asarray(weights, np.float64)
+        if len(left) <= _FEW:
+            products = (
+                np.stack([self.rmatvec(weights * self._own[column]) for column in left]) if len(left) else np.zeros((0, self.shape[1]))
+            )
+            return products[:, left] if right is None else (products[:, left], products[:, right])
+        rows = np.flatnonzero(weights)
+        peak = np.abs(weights).max(initial=0.0) or 1.0
+        sides = (left,) if right is None else (left, right)
+
+        def part(first, last):
+            totals = [np.zeros((len(left), len(columns))) for columns in sides]
+            for start in range(first * _CHUNK, min(last * _CHUNK, len(rows)), _CHUNK):
+                chosen = rows[start : start + _CHUNK]
+                for sign in (1.0, -1.0):
+                    some = chosen[sign * weights[chosen] > 0]
+                    roots = np.sqrt(sign * weights[some] / peak).astype(dtype or self.dtype)
+                    by_left, *by_right = [_picked(self._own, some, columns, roots) for columns in sides]
+                    # numpy sees X' X and calls SYRK: half the work
+                    totals[0] += sign * (by_left.T @ by_left)
+                    for total, out in zip(totals[1:], by_right):
+                        total += sign * (by_left.T @ out)
+            return totals
+
+        totals, *others = parallel.for_ranges(part, -(-len(rows) // _CHUNK))
+        for other in others:
+            for total, more in zip(totals, other):
+                total += more
+        for total in totals:
+            total *= peak
+        return totals[0] if right is None else (totals[0], totals[1])
+
+    def squares(self, weights=None):
+        return np.full(self.shape[1], float(self.shape[0] if weights is None else np.sum(weights)))
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _combine(columns, used, values, out, start, stop):
+    """out_i <- sum_k values_k columns[used_k, i] for start <= i < stop, four columns at a time."""
+    for low in range(start, stop, _ROWS):
+        high = min(low + _ROWS, stop)
+        part = out[low:high]
+        fours = len(used) - len(used) % 4
+        for k in range(0, fours, 4):
+            a, b, c, d = (
+                columns[used[k], low:high],
+                columns[used[k + 1], low:high],
+                columns[used[k + 2], low:high],
+                columns[used[k + 3], low:high],
+            )
+            va, vb, vc, vd = values[k], values[k + 1], values[k + 2], values[k + 3]
+            for i in range(high - low):
+                part[i] += va * a[i] + vb * b[i] + vc * c[i] + vd * d[i]
+        for k in range(fours, len(used)):
+            last, value = columns[used[k], low:high], values[k]
+            for i in range(high - low):
+                part[i] += value * last[i]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _dots(columns, u, out):
+    """out_k <- sum_i columns[k, i] u_i, rows that stay in cache at a time."""
+    for low in range(0, len(u), _ROWS):
+        part = u[low : low + _ROWS]
+        for k in range(len(out)):
+            column, total = columns[k, low : low + _ROWS], 0.0
+            for i in range(len(part)):
+                total += column[i] * part[i]
+            out[k] += total
+
+
+def _picked(columns, rows, chosen, roots):
+    """columns[chosen][:, rows]' in the type of the roots, each row times its root."""
+    out = np.empty((len(rows), len(chosen)), roots.dtype)
+    _pick(columns, rows, chosen, roots, out)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _pick(columns, rows, chosen, roots, out):
+    for k in range(len(chosen)):
+        column = columns[chosen[k]]
+        for i in range(len(rows)):
+            out[i, k] = roots[i] * column[rows[i]]

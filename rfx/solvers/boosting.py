@@ -1,0 +1,74 @@
+"""Fully corrective boosting: greedy coordinate descent on the L1 problem over all features of a kind (Yen et al. 2014, section 3.3)."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+
+from rfx.operators.signs import SignColumns
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem
+from rfx.solvers.l1.dual import best_dual
+from rfx.solvers.l1.gram_cache import GramCache
+from rfx.solvers.l1.newton import filled, solve_l1
+
+# Relative gap of a corrective step, and the least where a new feature is too small to be felt by that.
+TOL, LEAST_TOL = 1e-5, 1e-9
+
+
+def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=None, *, n_features: int = 1000) -> Solution:
+    """Minimise lam ||w||_1 + sum_n L(sum_h w_h phi_h(x_n), y_n) (eq. 9) over features +-1 that are found step by step.
+
+    learner.find(u) -> (signs, largest): signs (N, k) of the features that the greedy step (24) finds for u = L'(f, y) (N,); largest is
+    the largest |sum_n u_n phi_h(x_n)| over all features there are, None where the search can't know it. learner.keep(which) tells
+    which of them join. After each step the weights of all features found so far are the minimiser over these, from the weights
+    before. Ends when no feature found is new with |sum_n u_n phi_h(x_n)| > lam, with n_features of them, or, where `largest` is
+    known, when the gap over all features there are meets the tolerance.
+
+    y: (N,). budget: tol is the relative gap of a step (1e-5), max_iter and memory_mb are those of `solve_l1` for a step. The
+    Solution's coef is (D,), the features in the order in which they joined, n_iter the steps. Its gap is over all features there
+    are where `largest` is known, else over those found. The trace has an entry a step, and one before any: `iteration`, `features`,
+    `nnz`, `objective`, `gap` (over those found), `greedy` (the largest |sum_n u_n phi_h(x_n)| of a feature of the step). The status
+    is that of the last step. Raises UsageError as `check_problem` does.
+    """
+    Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set()
+    y, budget = check_problem(Z, y, lam, loss), filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
+    coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
+    objective, gap, turn = float(loss.value(decision, y).sum()), 0.0, 0
+    record(coef.copy, iteration=0, features=0, nnz=0, objective=objective, gap=gap)
+    while status == "converged":
+        u = loss.derivative(decision, y)
+        signs, largest = learner.find(u)
+        if largest is not None:
+            bound = max(bound, best_dual(loss, u, y, lam, np.array([largest]))[0])
+        sums = np.abs(u @ signs)
+        new = [k for k in np.flatnonzero(sums > lam) if _is_new(signs[:, k], seen)][: n_features - len(coef)]
+        if not new or objective - bound <= budget.tol * objective:
+            break
+        if budget.late():
+            status = "timeout"
+            break
+        learner.keep(new)
+        Z.append(signs[:, new])
+        solution = _correct(Z, y, lam, loss, budget, np.append(coef, np.zeros(len(new))), gram, objective)
+        coef, objective, gap, status = solution.coef, solution.objective, solution.gap, solution.status
+        decision, turn = gram.recall(coef), turn + 1
+        entry = {"iteration": turn, "features": len(coef), "nnz": int(np.count_nonzero(coef)), "objective": objective, "gap": gap}
+        record(coef.copy, **entry, greedy=float(sums.max()))
+    if np.isfinite(bound):
+        gap = max(0.0, objective - bound)
+    return Solution(coef, objective, Certificate("gap", gap), turn, status, record.trace)
+
+
+def _correct(Z, y, lam, loss, budget, coef, gram, before) -> Solution:
+    """The minimiser over the features found, more exact than the budget asks for where that hides what the new ones gain."""
+    while True:
+        solution = solve_l1(Z, y, lam, loss, budget, coef, gram=gram)
+        if solution.objective < before or solution.status != "converged" or budget.tol <= LEAST_TOL:
+            return solution
+        budget, coef = replace(budget, tol=0.1 * budget.tol), solution.coef
+
+
+def _is_new(signs, seen: set) -> bool:
+    """Whether a feature, or what it is times -1, has not been among those seen; it is from now on."""
+    name = hashlib.blake2b(np.packbits(signs == signs[0]).tobytes(), digest_size=16).digest()
+    return name not in seen and not seen.add(name)

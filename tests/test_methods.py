@@ -24,7 +24,7 @@ FAST = {
     "sparse-rb": {"gamma": 1.0, "n_grids": 200, "lam": 0.02},
     "nystrom": {"gamma": 3.0, "n_features": 100, "lam": 0.1},
     "block": {"gamma": 3.0, "block_size": 100, "lam": 0.1},
-    "boosting": {"kernel": "stump", "lam": 0.3, "n_features": 80},
+    "boosting": {"surrogate": "squared", "threshold": "exact", "per_step": 10, "lam": 1.0, "n_features": 140},
     "lkrf": {"gamma": 3.0, "pool": 2000, "rho_share": 0.002, "lam": 0.01},
 }
 

@@ -44,6 +44,7 @@ class Kernel(ExpansionMethod):
 
     def _fit(self, X, Y):
         p = self.params
+        self.norm = None
         self.kernel_params = self._learn_kernel(X)
         K = KernelMatrix(p["kernel"], X, self.kernel_params)
         if self.loss.name in ("hinge", "squared_hinge"):
@@ -71,7 +72,7 @@ class Kernel(ExpansionMethod):
             raise UsageError("a support vector machine's bias is known at its end only, so that it has no curve; leave that away")
         if p["solver"] == "libsvm" and not bias:
             raise UsageError("--solver libsvm always has a bias; set --bias true or choose --solver rfx")
-        intercepts = []
+        intercepts, norms = [], []
 
         def solve(y, _):
             if p["solver"] == "libsvm":
@@ -79,8 +80,14 @@ class Kernel(ExpansionMethod):
             else:
                 solution = solve_kernel_svm(K, y, self.lam, self.loss, self._budget(), bias=bias)
             intercepts.append(solution.intercept)
+            norms.append(solution.norm)
             return solution
 
         solution = self._each_output(Y, solve)
         self.intercept = np.array(intercepts)
+        self.norm = None if None in norms else float(np.linalg.norm(norms))
         return solution
+
+    def _describe(self):
+        # ||f||, with which the objective tells the sum of losses, too (Figure 1 of Yen et al. 2014)
+        return super()._describe() | ({} if self.norm is None else {"norm": self.norm})

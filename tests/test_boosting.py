@@ -171,3 +171,11 @@ def test_options_of_perceptrons_are_refused_for_stumps():
     for option in ({"surrogate": "squared"}, {"threshold": "exact"}):
         with pytest.raises(UsageError, match=r"--\w+ is \w+, which is for kernel perceptron; stumps are found exactly"):
             methods.create("boosting", kernel="stump", **option)
+
+
+def test_lambda_by_validation():
+    method = methods.create("boosting", kernel="stump", lam="validation", n_features=20).fit(X, Y)
+    (step,) = method.info["validation"]
+    assert [lam for lam, _ in step["tried"]] == [1000, 100, 10, 1]
+    errors = {lam: error for lam, error in step["tried"]}
+    assert method.info["lam"] == min(errors, key=errors.get)

@@ -8,6 +8,7 @@ from rfx.methods import width
 from rfx.methods.base import Method
 from rfx.methods.linear import LinearMethod
 from rfx.methods.options import DTYPE, KERNEL, LAM_L1, LOSS, MAX_ITER, MAX_MEMORY, MOST, N_FEATURES, TOL
+from rfx.methods.sparse_rf import LAMBDAS
 from rfx.methods.watch import watcher
 from rfx.methods.weak import Perceptrons, Stumps
 from rfx.operators.signs import SignColumns
@@ -29,6 +30,7 @@ class Boosting(LinearMethod):
     name = "boosting"
     watches = True
     summary = "features found greedily, one a step, with L1 regularisation, all weights anew each step"
+    searched = {"lam": LAMBDAS}
     options = (
         KERNEL.but(help="The kernel whose features are found: each step's feature is found", choices=BASES, default="perceptron"),
         N_FEATURES.but(help="Most features D that are found; of several classes, for each."),
@@ -47,7 +49,7 @@ class Boosting(LinearMethod):
             {"surrogate": "that of the classifier", "exact": "the best one for the classifier's direction"},
             default="surrogate",
         ),
-        LAM_L1,
+        LAM_L1.but(choices={"validation": "best of 1, 10, 100, 1000 on held-out rows"}, default=10.0),
         LOSS,
         TOL.but(help=f"Relative duality gap of the weights at every step, over the features found; by default {STEP_TOL:g}."),
         MAX_ITER.but(help="Most iterations of rfx's solver in a step."),
@@ -67,7 +69,6 @@ class Boosting(LinearMethod):
 
     def _fit(self, X, Y):
         p = self.params
-        self.lam = p["lam"]
         X = np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray(), dtype=p["dtype"])
         own = {option.name: p[option.name] for option in kernels.get_kernel(p["kernel"]).options}
         params = kernels.parameters(p["kernel"], X, **own)

@@ -149,21 +149,27 @@ def start(warm, shape) -> np.ndarray:
 class Recorder:
     """The trace of a solver: every step is told to a callback and kept.
 
-    callback(entry, coef): entry is a dict with `seconds` since the start, without those that callbacks took, and what the
-    solver says, `iteration`, `objective` and `gap` among it; coef() makes the weights of that step. What the callback adds to
-    the entry, such as an error on held-out rows, is kept too. always: what every entry says, such as the number of an output.
+    callback(entry, coef): entry is a dict with `seconds` and `cpu_seconds` (of all threads, which tell of the work on a busy machine,
+    too) since the start, without those that callbacks took, and what the solver says, `iteration`, `objective` and `gap` among it;
+    coef() makes the weights of that step. What the callback adds to the entry, such as an error on held-out rows, is kept too.
+    always: what every entry says, such as the number of an output.
     """
 
     def __init__(self, callback=None, **always):
-        self.callback, self.always, self.trace, self._start = callback, always, [], time.monotonic()
+        self.callback, self.always, self.trace, self._start = callback, always, [], self._now()
+
+    @staticmethod
+    def _now():
+        return time.monotonic(), time.process_time()
 
     def __call__(self, coef=None, **entry):
         """Keep one step; coef: a function without arguments that makes its weights."""
-        now = time.monotonic()
-        entry = {"seconds": now - self._start} | self.always | entry
+        now = self._now()
+        passed = (after - before for after, before in zip(now, self._start))
+        entry = dict(zip(("seconds", "cpu_seconds"), passed)) | self.always | entry
         if self.callback is not None:
             self.callback(entry, coef)
-            self._start += time.monotonic() - now
+            self._start = tuple(start + after - before for start, after, before in zip(self._start, self._now(), now))
         self.trace.append(entry)
 
 

@@ -8,7 +8,9 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
+from rfx.methods import METHODS
 from rfx.operators import kernel as kernel_operator
+from rfx.operators import landmarks
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel import ridge as kernel_ridge
@@ -158,3 +160,42 @@ def test_bad_data_is_refused():
     X[3, 1] = np.nan
     with pytest.raises(DataError, match="an input is nan or infinite"):
         solve("laplacian", X, {"gamma": 1.0}, Y, 1.0)
+
+
+@pytest.mark.parametrize("count", [40, 300], ids=["low rank", "every row"])
+def test_landmark_factor_is_the_inverse_of_what_it_says(count, monkeypatch):
+    monkeypatch.setattr(landmarks, "_ROWS", 64)
+    X, Y = problem(200, n_outputs=2)
+    K, lam = KernelMatrix("gaussian", X, {"gamma": 2.0}), 0.5
+    factor = landmarks.LandmarkFactor(K, count, lam, seed=0)
+    exact = K.to_array(np.float64)
+    chosen = [int(np.argmin(np.abs(X - (row + K.prepared().centre * np.sqrt(2.0)) / np.sqrt(2.0)).sum(axis=1)))
+              for row in factor.landmarks.dense().astype(np.float64)]  # fmt: skip
+    assert len(set(chosen)) == len(chosen) <= min(count, 200)
+    C, inner = exact[:, chosen], exact[np.ix_(chosen, chosen)] + 1e-5 * np.eye(len(chosen))
+    want = np.linalg.solve(lam * np.eye(200) + C @ np.linalg.solve(inner, C.T), Y)
+    np.testing.assert_allclose(factor(Y), want, atol=2e-4 * np.abs(want).max())
+    np.testing.assert_allclose(factor(Y[:, 0]), want[:, 0], atol=2e-4 * np.abs(want).max())
+
+
+def test_landmarks_where_few_columns_fit_save_passes(monkeypatch):
+    X, Y = problem(3000)
+    K, limits = KernelMatrix("gaussian", X, {"gamma": 8.0}), {"tol": 1e-10, "memory_mb": 2.0}
+    plain = solve_kernel_ridge(K, Y, 0.1, budget=Budget(**limits))
+    monkeypatch.setattr(kernel_ridge, "_PER_LANDMARK", 1)
+    monkeypatch.setattr(kernel_ridge, "_LANDMARKS", 500)
+    monkeypatch.setattr(kernel_ridge, "_LEAST", 16)
+    more = solve_kernel_ridge(K, Y, 0.1, budget=Budget(**limits | {"memory_mb": 20.0}))
+    assert plain.converged and more.converged and more.trace[-1]["path"] == plain.trace[-1]["path"] == "conjugate-gradients"
+    assert more.objective == pytest.approx(plain.objective, rel=1e-9) and more.n_iter < plain.n_iter
+
+
+@pytest.mark.parametrize("task", ["regression", "binary"])
+def test_the_norm_of_a_model_is_that_of_its_function(task):
+    X, Y = problem(120)
+    y = Y if task == "regression" else np.where(Y > 0, 1.0, -1.0)
+    for loss in ("squared",) if task == "regression" else ("squared", "squared_hinge", "logistic"):
+        model = METHODS["kernel"](task=task, kernel="gaussian", gamma=2.0, lam=0.3, loss=loss, tol=1e-8, scaling="none",
+                                  bias=False if loss == "squared_hinge" else None).fit(X, y)  # fmt: skip
+        K = kernels.block("gaussian", model.support, model.support, {"gamma": 2.0})
+        assert model.info["norm"] == pytest.approx(float(np.sqrt(np.sum(model.coef * (K @ model.coef)))), rel=1e-6)

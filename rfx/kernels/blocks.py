@@ -196,7 +196,7 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                     np.matmul(rows[i:i_end], columns[:, j : j + width], out=tile)
                     lengths = (row_norms[i:i_end], column_norms[j : j + width]) if row_norms is not None else None
                     if kernel.metric != "dot":
-                        _squared_from_dot(tile, *lengths, 8 * np.finfo(work).eps)
+                        _squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work))
                 else:
                     _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
                 if kernel.metric == "l2":
@@ -277,12 +277,16 @@ def _distances(rows, columns, out, squared, tile):
 
 
 @numba.njit(cache=True, nogil=True)
-def _squared_from_dot(dots, row_norms, column_norms, tolerance):
-    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding is left."""
+def _squared_from_dot(dots, row_norms, column_norms, numbers):
+    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding is left.
+
+    numbers: 0, 2 and the rounding of a squared distance of 1, in the type of all others: with Python's the loop is one in float64.
+    """
+    zero, two, tolerance = numbers
     for i in range(dots.shape[0]):
         row = dots[i]
         norm = row_norms[i]
         for j in range(row.shape[0]):
             both = norm + column_norms[j]
-            distance = both - 2 * row[j]
-            row[j] = distance if distance > tolerance * both else 0
+            distance = both - two * row[j]
+            row[j] = distance if distance > tolerance * both else zero

@@ -55,8 +55,21 @@ class Kernel(ExpansionMethod):
             callback = watcher(self, lambda rows: lambda coef: kernels.decision(p["kernel"], self.kernel_params, X, coef, rows), Y.shape[1])
             solution = solve(K, Y, self.lam, self.loss, self._budget(), callback=callback)
             self.intercept = np.zeros(Y.shape[1])
+        self.norm = self._norm(solution, Y)
         self._keep_nonzero(X, np.asarray(solution.coef).reshape(X.shape[0], -1))
         return solution
+
+    def _norm(self, solution, Y) -> float | None:
+        """The root of sum_k ||f_k||_H^2, without a pass over kernel values: the dual, objective - gap, is -sum L*(-lam alpha) -
+        lam/2 ||f||^2. None without a duality gap."""
+        if solution.certificate is None or solution.certificate.kind != "gap":
+            return None
+        dual = solution.objective - solution.gap
+        conjugates = float(self.loss.conjugate(-self.lam * np.asarray(solution.coef).reshape(Y.shape), Y).sum())
+        return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / self.lam)))
+
+    def _describe(self):
+        return super()._describe() | ({} if self.norm is None else {"norm": self.norm})
 
     def _check_without_bias(self):
         p, what = self.params, "kernel ridge" if self.loss.name == "squared" else "kernel logistic regression"

@@ -29,9 +29,10 @@ class KernelMatrix:
 
     def matvec(self, V, dtype=np.float64) -> np.ndarray:
         """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the diagonal serves its mirror image too."""
-        rows, n_rows = self.prepared(dtype), len(V)
+        rows, n_rows, shape = self.prepared(dtype), len(V), V.shape
+        # a single column as a vector: that is another routine of BLAS, several times as fast
+        V = np.ascontiguousarray(V.ravel() if V.size == n_rows else V, dtype=dtype)
         product = np.zeros(V.shape)
-        V = np.ascontiguousarray(V, dtype=dtype)
         buffer = np.empty(min(_TILE, n_rows) ** 2, dtype)
         for i in range(0, n_rows, _TILE):
             left = rows.take(slice(i, i + _TILE))
@@ -42,7 +43,7 @@ class KernelMatrix:
                 product[i : i + _TILE] += matmul(K, V[j : j + _TILE])
                 if i != j:
                     product[j : j + _TILE] += matmul(K.T, V[i : i + _TILE])
-        return product
+        return product.reshape(shape)
 
     def upper(self, dtype) -> np.ndarray:
         """(N, N) array that holds the values on and above the diagonal; what is below is arbitrary."""

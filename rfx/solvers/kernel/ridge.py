@@ -15,11 +15,14 @@ from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.cholesky import factor_in_place
 from rfx.operators.kernel import KernelMatrix
+from rfx.operators.landmarks import LandmarkFactor
 from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 
 # The largest rank of a preconditioner, and the least.
 _MOST, _LEAST = 2000, 128
+# The most landmarks of one, and the rows for each of them.
+_LANDMARKS, _PER_LANDMARK = 4000, 64
 # What is left of a diagonal entry, relative to the largest, that float32 can't tell from rounding.
 _FLOOR = 1e-5
 
@@ -67,21 +70,24 @@ class _System:
             # about their ratio.
             self.solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
         if self.solve is None:
-            self.solve, self.path = PivotedFactor(pivots(K, budget.memory_mb, seed), lam), "conjugate-gradients"
+            self.solve, self.path = _low_rank(K, lam, budget.memory_mb, seed), "conjugate-gradients"
 
     def times(self, V, dtype):
         """(K + lam) V, a pass."""
         self.passes += 1
         return self.K.matvec(V, dtype) + self.lam * V
 
+    def bounds(self, alpha, residual):
+        """The duality gap and the objective of each output, from r = Y - K alpha - lam alpha."""
+        fitted = self.Y - residual - self.lam * alpha
+        return 0.5 * dots(residual, residual), 0.5 * self.lam * dots(alpha, fitted) + 0.5 * dots(fitted - self.Y, fitted - self.Y)
+
     def refine(self, alpha, record, shape) -> Solution:
         """The residual in float64, a correction by the factor, or by preconditioned conjugate gradients, and again."""
-        Y, lam, budget, best = self.Y, self.lam, self.budget, np.inf
+        Y, budget, best = self.Y, self.budget, np.inf
         while True:
             residual = Y - self.times(alpha, np.float64) if alpha.any() else Y
-            gaps = 0.5 * dots(residual, residual)
-            fitted = Y - residual - lam * alpha
-            values = 0.5 * lam * dots(alpha, fitted) + 0.5 * dots(fitted - Y, fitted - Y)
+            gaps, values = self.bounds(alpha, residual)
             gap, objective = float(gaps.sum()), float(values.sum())
             record(lambda now=alpha: now.reshape(shape), iteration=self.passes, objective=objective, gap=gap, path=self.path)
             good = bool(np.all(gaps <= budget.tol * np.maximum(values, 1e-300)))
@@ -90,28 +96,49 @@ class _System:
                 best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
             if good or stalled or budget.spent(self.passes):
                 return Solution(*solution, self.passes, budget.status(good, self.passes), record.trace)
-            alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(residual, values))
+            alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(alpha, residual))
 
-    def _conjugate_gradients(self, residual, values):
-        """A correction whose own residual is small enough, or 1e-4 of where it started: float32 values carry no further, and the
-        caller starts again from a residual in float64."""
-        goal = np.maximum(self.budget.tol * np.maximum(values, 1e-300), 1e-8 * dots(residual, residual))
+    def _conjugate_gradients(self, alpha, residual):
+        """A correction with which the gap is half of what it may be, or whose own residual is 1e-4 of where it started: float32
+        values carry no further, and the caller starts again from a residual in float64."""
+        least = 1e-8 * dots(residual, residual)
+
+        def enough(x, r):
+            gaps, values = self.bounds(alpha + x, r)
+            return np.all((gaps <= 0.5 * self.budget.tol * values) | (2 * gaps <= least))
+
         return conjugate_gradients(
             lambda P: self.times(P, np.float32),
             residual,
             self.solve,
-            lambda x, r: np.all(dots(r, r) <= goal),
+            enough,
             self.budget.max_iter - self.passes,
             self.budget.deadline,
         )[0]
 
 
+def _low_rank(K, lam, limit_mb, seed):
+    """A preconditioner by columns of K that are kept, or by more that are made again where too few of them fit."""
+    n_rows = len(K.diagonal)
+    # a product with the values of so many costs an eighth of one with K, above the diagonal; the system of them is half of the limit
+    landmarks = int(min(n_rows / _PER_LANDMARK, _LANDMARKS, np.sqrt(limit_mb * 2**20 / 2 / 32)))
+    kept = _rank(n_rows, limit_mb, _MOST)
+    if landmarks > 2 * kept:
+        return LandmarkFactor(K, landmarks, lam, seed)
+    return PivotedFactor(pivots(K, limit_mb, seed), lam)
+
+
+def _rank(n_rows, limit_mb, most):
+    return int(min(n_rows, most, max(_LEAST, limit_mb * 2**20 / 2 / (4 * n_rows))))
+
+
 def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np.ndarray:
     """F (N, r) in float32, in half of limit_mb and r at most `most`, with F F' close to K."""
     n_rows = K.shape[0]
-    rank = int(min(n_rows, most, max(_LEAST, limit_mb * 2**20 / 2 / (4 * n_rows))))
     rng = np.random.default_rng(seed)
-    return pivoted_cholesky(K.prepared(np.float32), rank, lambda start, stop: rng.random((stop - start, 2)), np.float32, _FLOOR)[1]
+    return pivoted_cholesky(
+        K.prepared(np.float32), _rank(n_rows, limit_mb, most), lambda start, stop: rng.random((stop - start, 2)), np.float32, _FLOOR
+    )[1]
 
 
 def _cholesky(K: KernelMatrix, dtype, lam):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from rfx.errors import OutOfTime, RfxError, UsageError
-from rfx.losses import Hinge, Logistic, SquaredHinge
+from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.dual import l1_certificate
@@ -42,6 +42,15 @@ def test_reaches_the_optimum_and_proves_it(loss, penalty):
     bounds = [(0, None)] * 24 if penalty == "l1" else None
     reference = minimize(objective, start, bounds=bounds, method="L-BFGS-B", options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-14})
     assert solution.objective == pytest.approx(reference.fun, rel=1e-5)
+
+
+def test_squared_loss_is_ridge_regression():
+    y = Z[:, 0] + 0.3 * RNG.standard_normal(200)
+    solution = solve(DenseMatrix(Z), y, 3.0, Squared, "l2", tol=1e-10)
+    exact = np.linalg.solve(Z.T @ Z + 3.0 * np.eye(12), Z.T @ y)
+    np.testing.assert_allclose(solution.coef, exact, atol=1e-7)
+    assert solution.converged and solution.objective == pytest.approx(1.5 * exact @ exact + 0.5 * np.sum((Z @ exact - y) ** 2))
+    assert np.abs(solve(DenseMatrix(Z), np.full(200, 2.0), 3.0, Squared, "l2").coef).max() > 0, "targets of one value are no class"
 
 
 @pytest.mark.parametrize("certificate", [l1_certificate, l2_certificate])

@@ -76,9 +76,9 @@ def from_blocks(blocks, y) -> NodeFile:
     return file
 
 
-def check(solver: str, y, warm):
-    """Refuse labels of one class and a starting point, which neither program takes."""
-    if len(np.unique(y)) < 2:
+def check(solver: str, y, warm, classes: bool = True):
+    """Refuse labels of one class, unless y are no classes, and a starting point, which neither program takes."""
+    if classes and len(np.unique(y)) < 2:
         raise UsageError(f"solver {solver} needs rows of both classes; leave --solver away for rfx's own")
     if warm is not None:
         raise UsageError(f"solver {solver} takes no starting point; choose rfx's own")

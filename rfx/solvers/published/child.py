@@ -36,11 +36,12 @@ def run_liblinear(descriptor, job):
     problem = binding.problem.__new__(binding.problem)
     keep = map_problem(descriptor, job, problem, binding.feature_node)
     problem.n, problem.bias = job["n_columns"], -1.0
-    parameter = binding.parameter(f"-s {job['solver']} -c {job['C']!r} -e {job['eps']!r} -B -1")
+    parameter = binding.parameter(f"-s {job['solver']} -c {job['C']!r} -e {job['eps']!r} -p 0 -B -1")
     model = binding.liblinear.train(ctypes.byref(problem), ctypes.byref(parameter)).contents
     count = model.nr_class if model.nr_class > 2 else 1
     coef = np.ctypeslib.as_array(model.w, shape=(job["n_columns"] * count,)).reshape(-1, count)
-    labels = np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
+    # regression has none
+    labels = np.ctypeslib.as_array(model.label, shape=(model.nr_class,)) if model.label else np.empty(0, np.int32)
     del keep
     return {"coef": coef, "labels": labels}
 

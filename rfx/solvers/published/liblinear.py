@@ -8,8 +8,8 @@ from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l2 import l2_certificate
 from rfx.solvers.published import backend
 
-# (penalty, loss) -> LIBLINEAR's -s
-SOLVERS = {("l2", "logistic"): 0, ("l2", "squared_hinge"): 2, ("l1", "squared_hinge"): 5, ("l1", "logistic"): 6}
+# (penalty, loss) -> LIBLINEAR's -s; its regression is C max(0, |z.w - y| - p)^2, squared loss with p = 0
+SOLVERS = {("l2", "logistic"): 0, ("l2", "squared_hinge"): 2, ("l1", "squared_hinge"): 5, ("l1", "logistic"): 6, ("l2", "squared"): 11}
 
 
 def solve_liblinear(
@@ -17,29 +17,32 @@ def solve_liblinear(
 ) -> Solution:
     """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias, by LIBLINEAR, C = 1/lam.
 
-    Z: a feature matrix (rfx.operators), (N, D); y: (N,) in {-1, +1}; loss: SquaredHinge or Logistic. budget: tol
-    is LIBLINEAR's `-e` (0.01); its limit of iterations is its own, and it needs 16 bytes for every entry of Z. warm: refused,
-    LIBLINEAR starts at zero. callback: told of the end. coef is (D,); the gap is the duality gap at coef, computed here; status is
-    max_iter where LIBLINEAR warns that it reached its maximal number of iterations. Raises UsageError for another loss, labels of
-    one class or a warm start, OutOfTime at the deadline.
+    Z: a feature matrix (rfx.operators), (N, D); y: (N,) in {-1, +1}; loss: SquaredHinge or Logistic; with penalty l2 also Squared,
+    y any numbers (C = 1/(2 lam), for ours has a factor 1/2). budget: tol is LIBLINEAR's `-e` (0.01; 1e-4 for Squared); its limit
+    of iterations is its own, and it needs 16 bytes for every entry of Z. warm: refused, LIBLINEAR starts at zero. callback: told
+    of the end. coef is (D,); the gap is the duality gap at coef, computed here; status is max_iter where LIBLINEAR warns that it
+    reached its maximal number of iterations. Raises UsageError for another loss, labels of one class or a warm start, OutOfTime
+    at the deadline.
     """
     if (penalty, loss.name) not in SOLVERS:
-        raise UsageError(f"solver liblinear has no {loss.name} loss here; choose squared_hinge or logistic")
-    backend.check("liblinear", y, warm)
+        choice = "squared_hinge or logistic" + ("" if penalty == "l1" else ", or squared")
+        raise UsageError(f"solver liblinear has no {loss.name} loss here; choose {choice}")
+    squared = loss.name == "squared"
+    backend.check("liblinear", y, warm, classes=not squared)
     n, width = Z.shape
     job = {
         "program": "LIBLINEAR",
         "n": n,
         "n_columns": width,
         "solver": SOLVERS[penalty, loss.name],
-        "C": 1.0 / lam,
-        "eps": 0.01 if budget.tol is None else budget.tol,
+        "C": (0.5 if squared else 1.0) / lam,
+        "eps": (1e-4 if squared else 0.01) if budget.tol is None else budget.tol,
         "seed": seed,
     }
     record = Recorder(callback)
     result, printed = backend.run(backend.from_blocks(Z, y), job, budget)
     # the weights are those of the label that LIBLINEAR lists first
-    coef = result["coef"][:, 0] * (1.0 if result["labels"][0] > 0 else -1.0)
+    coef = result["coef"][:, 0] * (1.0 if squared or result["labels"][0] > 0 else -1.0)
     certificate = l1_certificate if penalty == "l1" else l2_certificate
     return Solution(coef, **backend.ending(record, coef, *certificate(Z, y, coef, lam, loss)[:2], _iterations(printed), printed))
 

@@ -89,17 +89,72 @@ def test_best_score_is_the_highest_accuracy():
     assert cell(build(*rows, name="yen2014-table2"), "lam", "cod-rna", method="sparse-rf")["ours"] == 1
 
 
-def test_settings_are_kept_apart_and_perceptron_serves_both():
+def test_settings_are_kept_apart():
     tuned = {"label": "tuned", "gamma": "tuned", "kernel_params": {"gamma": 1.65}}
-    rows = [row(score=0.037), row(score=0.030, params=tuned), row(kernel="perceptron", score=0.026)]
+    without = {"label": "paper", "gamma": "paper", "kernel_params": {"radius": 2.1}}
+    rows = [row(score=0.037), row(score=0.030, params=tuned), row(kernel="perceptron", score=0.026, params=without)]
     assert cell(build(*rows), "rmse")["ours"] == 0.037
+    assert cell(build(*rows), "rmse", kernel="perceptron")["ours"] == 0.026
     table = build(*rows, setting="tuned")
     assert cell(table, "rmse")["ours"] == 0.030 and "setting: tuned" in table.title
-    assert cell(table, "rmse", kernel="perceptron")["ours"] == 0.026
-    assert "gamma of gaussian = 1.65: cpu" in table.notes
+    assert cell(table, "rmse", kernel="perceptron")["ours"] is None
+    assert "gamma of gaussian = 1.65: cpu" in table.notes and not any("gamma of perceptron" in note for note in build(*rows).notes)
+    several = [row(seed=seed, params=tuned | {"kernel_params": {"gamma": 1.6 + seed / 100}}) for seed in range(3)]
+    assert "gamma of gaussian = 1.6 to 1.62: cpu" in build(*several).notes
     assert cell(build(rows[1]), "rmse")["ours"] == 0.030, "the setting that there is"
     with pytest.raises(UsageError, match="--setting best: yen2014-table1 has paper, tuned"):
         build(setting="best")
+
+
+def test_perceptrons_of_ours_have_a_line_of_their_own():
+    params = {"label": "paper", "kernel_params": {"radius": 2.1}}
+    rows = [
+        row(kernel="perceptron", score=0.032, params=params | {"features": "offset"}),
+        row(kernel="perceptron", score=0.028, params=params | {"features": "range"}),
+        *(row(kernel="perceptron", method="sparse-rf", lam=lam, score=score, params=params | {"features": "range"})
+          for lam, score in ((1.0, 0.027), (10.0, 0.035))),
+    ]  # fmt: skip
+    table = build(*rows)
+    assert cell(table, "rmse", kernel="perceptron")["ours"] == 0.032
+    assert line(table, "cpu", "perceptron", "RMSE")[2:] == ["- / 0.026", "0.0320 / 0.038", "- / 0.027"]
+    assert line(table, "cpu", "perceptron, range", "RMSE")[2:] == ["-", "0.0280 / -", "0.0270 / -"], "and nothing of it is printed"
+
+
+def test_what_the_setting_was_inferred_from_and_the_programs_stand_beneath():
+    def labelled(label, **more):
+        gamma = more.pop("gamma", 0.5)
+        params = {"label": label, "gamma": gamma, "kernel_params": {"gamma": gamma}} | more.pop("params", {})
+        return row(params=params, **{"solver": "rfx", "objective": 10.0, "gap": 1e-3} | more)
+
+    rows = [
+        row(), labelled("inference", method="kernel", gamma=1.0, score=0.0331, model_size=6554),
+        labelled("inference", method="kernel", gamma=0.5, score=0.038, model_size=6554),
+        labelled("published", solver="liblinear", seconds_fit=50.0, n_features=1000, model_size=1000, converged=False,
+                 params={"loss": "squared"}),
+        labelled("published", n_features=1000, model_size=1000, params={"loss": "squared"}),
+        labelled("published", n_features=500, status="failed", message="too large"),
+    ]  # fmt: skip
+    table = build(*rows)
+    inference, published = table.sections[-2:]
+    assert "TEST rows" in inference.title
+    assert inference.lines == [
+        ["cpu", "gaussian", "kernel", "gamma 0.5", "0.0380 / 0.038", "6,554 / 6,554"],
+        ["cpu", "gaussian", "kernel", "gamma 1", "0.0331 / 0.038", "6,554 / 6,554"],
+    ]
+    what = "gaussian, squared, lambda 1, D 1,000"
+    assert published.lines == [
+        ["cpu", "rf", what, "rfx", "12.3", "0.944", "10", "1.0e-04", "1,000", "0.0371"],
+        ["cpu", "rf", what, "LIBLINEAR", "50.3", "0.944", "10", "1.0e-04*", "1,000", "0.0371"],
+    ]
+    assert any("too large" in note for note in table.notes)
+    assert cell(table, "rmse")["ours"] == 0.0371 and cell(table, "model_size")["ours"] == 10000, "they fill no cell"
+    assert not any("TEST" in section.title for section in build(*rows, setting="tuned").sections)
+
+
+def test_what_takes_hours_says_what_to_type():
+    typed = "covtype, Kernel: hours; make reproduce-table2 FULL=1 runs it."
+    assert typed in build(name="yen2014-table2").notes
+    assert typed not in build(row("covtype", "kernel", metric="accuracy", score=0.9), name="yen2014-table2").notes
 
 
 def test_more_features_win_then_newer_rows():
@@ -229,7 +284,7 @@ def test_text_columns_line_up():
 def test_csv_and_json_are_tidy():
     table = build(row())
     records = list(csv.DictReader(io.StringIO(render(table, "csv"))))
-    assert len(records) == 3 * 3 * 3 * 6
+    assert len(records) == 3 * 4 * 3 * 6  # a line of ours beside the paper's three kernels
     (found,) = (r for r in records if (r["dataset"], r["kernel"], r["method"], r["field"]) == ("cpu", "gaussian", "rf", "rmse"))
     assert (found["ours"], found["paper"], found["converged"]) == ("0.0371", "0.037", "True")
     content = json.loads(render(table, "json"))

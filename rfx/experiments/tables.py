@@ -88,7 +88,6 @@ class Comparison:
     fields: tuple[Field, ...]
     settings: dict[str, str]
     differs: tuple[str, ...] = ()
-    without_gamma: frozenset[str] = frozenset({"perceptron", "stump"})
     # method -> method whose score decides between its rows that differ in lam
     closest_to: dict[str, str] = field(default_factory=dict)
 
@@ -127,8 +126,8 @@ class Comparison:
         # Methods whose lam another method's score decides come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
             for kernel in self.kernels:
-                found = [row for row in rows if (row["kernel"], row["method"]) == (kernel, method)]
-                found = self.of_setting([row for row in found if row["status"] == "ok"], kernel, setting)
+                found = [row for row in rows if (row["status"], row["method"], self.line(row)) == ("ok", method, kernel)]
+                found = [row for row in found if row["params"].get("label") == setting]
                 if not found:
                     continue
                 if "n_features" in seeds.options_of(method):
@@ -139,12 +138,9 @@ class Comparison:
                 picked[kernel, method] = _closest(groups, reference) if method in self.closest_to else groups[-1]
         return picked
 
-    def of_setting(self, rows, kernel, setting):
-        right = [row for row in rows if row["params"].get("label") == setting]
-        if not right and kernel in self.without_gamma:
-            # The settings differ in gamma alone, so a row of another setting is the same run.
-            right = [row for row in rows if row["params"].get("label") in self.settings]
-        return right
+    def line(self, row) -> str:
+        """Which of `kernels` a row belongs to: a paper may have several lines for one kernel."""
+        return row["kernel"]
 
     def cell(self, data, kernel, method, item, picked, book) -> dict:
         group = picked.get((kernel, method), [])
@@ -174,12 +170,14 @@ class Comparison:
         notes = ["Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not converge."]
         notes += seeds.noise([len(group) for group in groups])
         notes.append(f"Setting {setting}: {self.settings[setting]}")
-        gammas = {}
+        gammas, names = {}, {}
         for row in used:
-            if row["kernel"] not in self.without_gamma and _gamma(row) is not None:
-                gammas.setdefault((row["kernel"], _gamma(row)), {})[row["dataset"]] = True
-        for (kernel, gamma), names in sorted(gammas.items()):
-            notes.append(f"gamma of {kernel} = {gamma}: {', '.join(names)}")
+            if gamma(row) is not None:
+                gammas.setdefault((row["kernel"], row["dataset"]), []).append(gamma(row))
+        for (kernel, dataset), values in gammas.items():
+            text = " to ".join(f"{value:.4g}" for value in dict.fromkeys((min(values), max(values))))
+            names.setdefault((kernel, text), []).append(dataset)
+        notes += [f"gamma of {kernel} = {text}: {', '.join(found)}" for (kernel, text), found in sorted(names.items())]
         for method, reference in self.closest_to.items():
             if any(row["method"] == method for row in used):
                 notes.append(f"lambda of {method}: of those run, the one whose score is closest to {reference}'s.")
@@ -238,10 +236,9 @@ def _size_title(data, picked, book) -> str:
     return f"{data.title} ({ours or paper})" if ours or paper else data.title
 
 
-def _gamma(row):
-    """gamma as it was used, where "tuned" or "median" was asked for too."""
-    value = (row["params"].get("kernel_params") or {}).get("gamma", row["params"].get("gamma"))
-    return f"{value:.4g}" if isinstance(value, (int, float)) else value
+def gamma(row) -> float | None:
+    """The bandwidth as it was used, where it was chosen too; None for a kernel that has none."""
+    return (row["params"].get("kernel_params") or {}).get("gamma")
 
 
 def failures(rows) -> list[str]:

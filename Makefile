@@ -15,7 +15,7 @@ MAKEFLAGS += --keep-going
 WU2016 := table1 fig3 fig4 fig5 fig6
 SINHA2016 := table1 fig1 fig2
 DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-qm7 synthetic complexity
-.PHONY: help install demo lint test test-oldest coverage fuzz benchmark clean \
+.PHONY: help install demo lint test test-oldest coverage stub fuzz benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick \
     $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick) \
     $(SINHA2016:%=reproduce-sinha2016-%) $(SINHA2016:%=reproduce-sinha2016-%-quick) \
@@ -63,6 +63,9 @@ coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+stub: $(STAMP) ## Write the signatures of rfx.estimators anew, for type checkers: after a change of a method's or a map's options
+	$(BIN)/python -m rfx.estimators.stub
 
 fuzz: $(STAMP) ## Read a million mutated files, CASES of them if given: each is read, or refused in one sentence (hours)
 	$(BIN)/python tests/fuzz --cases $(or $(CASES),1000000) --jobs $(JOBS)

@@ -5,4 +5,11 @@ from rfx._version import __version__
 
 _env.prepare_numba_cache()
 
-__all__ = ["__version__"]
+__all__ = ["__version__", "load"]
+
+
+def load(path):
+    """The estimator of a model file; see `rfx.estimators.load`, which this is."""
+    from rfx import estimators
+
+    return estimators.load(path)

@@ -21,6 +21,14 @@ def one_thread():
     env.set_threads(None)
 
 
+@pytest.fixture(scope="module")
+def one_thread_here():
+    """The same for a whole file of very many tests."""
+    env.set_threads(1)
+    yield
+    env.set_threads(None)
+
+
 @pytest.fixture
 def own_folders(tmp_path, monkeypatch):
     """Data and caches below tmp_path, and no mirror."""

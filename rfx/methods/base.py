@@ -37,6 +37,8 @@ class Method(Choosing):
     options: tuple[Option, ...] = ()
     # whether it can score rows at every step of its solver
     watches = False
+    # whether partial_fit can learn from one part of the rows after the other
+    incremental = False
     arrays: dict[str, model_file.Array] = {
         "scaler_shift": model_file.Array("f", "inputs"),
         "scaler_scale": model_file.Array("f", "inputs"),
@@ -276,10 +278,10 @@ class Method(Choosing):
 
     # ------------------------------------------------------------------ model file
 
-    def save(self, path) -> int:
-        """Write the model file (see rfx.model); returns its size in bytes."""
+    def save(self, path, **more) -> int:
+        """Write the model file (see rfx.model); returns its size in bytes. more: entries of the header for whoever reads them again."""
         header, arrays = self._state()
-        header |= {
+        header |= more | {
             "method": self.name,
             "params": self.params,
             "task": self.task,

@@ -11,6 +11,7 @@ GAP = Option("gap", bool, "Compute the duality gap at the end, which takes anoth
 class DualMethod(StreamMethod):
     """Steps are told which rows of the set they are for. info["gap"]: P - D at the end, un-normalised, with --gap."""
 
+    incremental = False
     without = ("softmax",)
 
     def check_given(self, given):

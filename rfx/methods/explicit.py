@@ -90,6 +90,8 @@ class NystromFeatures(StreamMethod):
         self.solver = Kept(self.params["kernel"], self.kernel_params, arrays["support"], arrays["coef"], np.float64)
 
     def _model_arrays(self):
+        if isinstance(self.solver, Kept):
+            return {"support": self.solver.support.rows, "coef": self.solver.coef}
         return {"support": self.map.landmarks, "coef": self.map.fold(self.solver.w)}
 
     def _describe(self):

@@ -36,6 +36,7 @@ class StreamMethod(Method):
     """
 
     options = OPTIONS
+    incremental = True
     # losses that it does not have
     without: tuple[str, ...] = ()
     arrays = Method.arrays | {

@@ -1,0 +1,303 @@
+"""What all estimators of methods share: checked inputs in, a method trained, its predictions out, errors as ValueError."""
+
+import contextlib
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rfx import methods
+from rfx.errors import DataError, UsageError
+from rfx.estimators.signature import in_words
+
+
+@contextlib.contextmanager
+def in_python():
+    """ValueError for what rfx refuses; where its sentence has an option of the command line, the parameter's name."""
+    try:
+        yield
+    except (UsageError, DataError) as error:
+        raise ValueError(in_words(str(error))) from error
+
+
+def rows(X):
+    """Rows as the methods take them: an array, or a csr_matrix with 32-bit indices."""
+    if not sp.issparse(X):
+        return X
+    return sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+
+
+def checked(estimator, X, y="no_validation", reset=True, **options):
+    """X, or X and y, as scikit-learn checks them: float64, finite; an array or CSR. Sets or compares the inputs' number and names."""
+    options = {"accept_sparse": "csr", "accept_large_sparse": False, "dtype": np.float64, "reset": reset} | options
+    if isinstance(y, str) and y == "no_validation":
+        return rows(validate_data(estimator, X, **options))
+    X, y = validate_data(estimator, X, y, **options)
+    return rows(X), y
+
+
+class MethodEstimator(BaseEstimator):
+    """An estimator that trains the method `method_name`: `method_` is the trained one, everything else here is scikit-learn's form."""
+
+    method_name = ""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "method_")
+
+    def _given(self) -> dict:
+        """The options of the method that are not at the estimator's defaults."""
+        defaults = type(self).__init__.__signature__.parameters
+        return {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if not (value is defaults[name].default or value == defaults[name].default)
+        }
+
+    def _create(self, task: str):
+        with in_python():
+            return methods.create(self.method_name, task=task, **self._given())
+
+    def _train(self, task: str, X, y, **weights):
+        """A new method, trained on rows X and encoded targets y (n,), becomes method_."""
+        method = self._create(task)
+        with in_python():
+            method.fit(X, y, **weights)
+        if not method.info["converged"]:
+            advice = "a longer timeout" if method.info["ended"] == "timeout" else "a larger max_iter or tol"
+            warnings.warn(f"the solver of {type(self).__name__} did not converge; {advice} lets it", ConvergenceWarning, stacklevel=3)
+        self._keep(method)
+        return self
+
+    def _keep(self, method):
+        self.method_ = method
+        # a closed form counts as one iteration
+        self.n_iter_ = max(1, method.info["n_iter"])
+
+    def _decision(self, X):
+        check_is_fitted(self)
+        with in_python():
+            return self.method_.decision_function(checked(self, X, reset=False))
+
+    @property
+    def info_(self) -> dict:
+        """How the model was made and what it is: objective, gap, model_size, …, in the words of a results row."""
+        check_is_fitted(self)
+        return self.method_.info
+
+    def save(self, path) -> int:
+        """Write the model file, which `rfx.load` and the command line read; returns its size in bytes.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced whole.
+        """
+        from rfx.estimators import files
+
+        check_is_fitted(self)
+        return files.save(self, path)
+
+
+class Classifier(ClassifierMixin, MethodEstimator):
+    """Labels of any kind, encoded as their places among `classes_`."""
+
+    def fit(self, X, y):
+        """Learn from rows and labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs; a sparse matrix stays sparse with scaling="none".
+        y : array-like of shape (n_samples,)
+            Labels: numbers or words.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y)
+
+    def _fit(self, X, y, **weights):
+        X, y = checked(self, X, y)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        task = "binary" if len(classes) <= 2 else "multiclass"
+        self._train(task, X, codes.astype(np.float64), **weights)
+        self._label(classes)
+        return self
+
+    def _label(self, classes):
+        """Keep the labels; where they are numbers the model file has them, too."""
+        self.classes_ = classes
+        numbers = classes.astype(np.float64) if classes.dtype.kind in "iufb" else None
+        if numbers is not None and len(np.unique(numbers)) == len(classes):
+            self.method_.classes = numbers
+
+    def decision_function(self, X):
+        """Values whose sign (two classes) or largest (several) is the prediction.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._decision(X)
+
+    def predict(self, X):
+        """The labels of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decision = self._decision(X)
+        if decision.ndim == 2:
+            return self.classes_[np.argmax(decision, axis=1)]
+        return self.classes_[(decision > 0).astype(int) if len(self.classes_) > 1 else np.zeros(len(decision), int)]
+
+
+class Regressor(RegressorMixin, MethodEstimator):
+    """Numbers."""
+
+    def fit(self, X, y):
+        """Learn from rows and targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs; a sparse matrix stays sparse with scaling="none".
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y)
+
+    def _fit(self, X, y, **weights):
+        X, y = checked(self, X, y, y_numeric=True)
+        return self._train("regression", X, np.asarray(y, np.float64), **weights)
+
+    def predict(self, X):
+        """The targets of rows, in the units of those that were learnt from.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.method_.labels(self._decision(X)) if hasattr(self, "method_") else self._decision(X)
+
+
+class Incremental:
+    """partial_fit of the methods that learn batch by batch; mixed into Classifier or Regressor."""
+
+    def _further(self):
+        """Refuse with a ValueError what can't be trained further."""
+        if not self.method_.samples:
+            raise ValueError("a model from a file has no state of its training, so that partial_fit can't go on with it; fit a new one")
+
+
+class IncrementalClassifier(Incremental, Classifier):
+    """A Classifier that learns batch by batch."""
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn further from these rows, in their order.
+
+        The first call also learns scaling, `gamma="median"` and the like from its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels there will be; the first call needs them.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "method_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        X, y = checked(self, X, y, reset=first)
+        check_classification_targets(y)
+        if first:
+            known = np.unique(classes)
+            method = self._create("binary" if len(known) <= 2 else "multiclass")
+        else:
+            self._further()
+            known, method = self.classes_, self.method_
+            if classes is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit: {known!r}")
+        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        if np.any(known[codes] != y):
+            raise ValueError(f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}")
+        own = np.arange(len(known), dtype=np.float64) if first else method.classes
+        with in_python():
+            method.partial_fit(X, own[codes], own if first else None)
+        self._keep(method)
+        self._label(known)
+        return self
+
+
+class IncrementalRegressor(Incremental, Regressor):
+    """A Regressor that learns batch by batch."""
+
+    def partial_fit(self, X, y):
+        """Learn further from these rows, in their order.
+
+        The first call also learns scaling, `gamma="median"` and the like from its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "method_")
+        X, y = checked(self, X, y, reset=first, y_numeric=True)
+        if first:
+            method = self._create("regression")
+        else:
+            self._further()
+            method = self.method_
+        with in_python():
+            method.partial_fit(X, np.asarray(y, np.float64))
+        self._keep(method)
+        return self
+
+
+def classes_of(y) -> bool:
+    """Whether targets are classes by scikit-learn's rule: words, or whole numbers."""
+    return type_of_target(y) in ("binary", "multiclass")

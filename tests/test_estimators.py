@@ -1,0 +1,65 @@
+"""Every estimator passes scikit-learn's checks of estimators; what is not checked, or known to fail, is listed here with its reason."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rfx import estimators, methods
+
+pytestmark = [
+    pytest.mark.usefixtures("one_thread_here"),
+    # the checks set absurd options, such as one iteration or labels of one class
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:SparseRandomFeatures keeps no feature"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+]
+
+# Small problems, a few rows each. float64, because scikit-learn compares parts of the rows with all of them to 1e-7.
+SMALL = {
+    "rf": {"n_features": 50, "lam": 0.1},
+    "sparse-rf": {"n_features": 50, "rounds": 2, "lam": 0.1},
+    "rb": {"n_grids": 20},
+    "sparse-rb": {"n_grids": 20, "lam": 0.01},
+    "nystrom": {"n_features": 30, "lam": 0.1},
+    "block": {"lam": 0.1},
+    "lkrf": {"n_features": 30, "pool": 100, "rho_share": 0.02, "lam": 0.1},
+    "doubly-sgd": {"epochs": 5, "batch": 16, "block": 16, "nu": 1e-3},
+    "norma": {"epochs": 5, "batch": 8, "nu": 1e-3},
+    "k-sdca": {"epochs": 5, "nu": 1e-3},
+    "n-sdca": {"epochs": 5, "nu": 1e-3, "n_features": 30},
+    "r-sdca": {"epochs": 5, "nu": 1e-3, "n_features": 50},
+    "n-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 30},
+    "r-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 50},
+}
+# Pegasos' first steps, 1 / (nu t), are too long for the squared loss.
+LIPSCHITZ = {"loss": "epsilon_insensitive"}
+MAPS = {"n_features": 20, "n_grids": 10, "dtype": "float64"}
+
+NOT_CHECKED = {
+    "KmerFeatures": "its inputs are the codes of letters; the checks give numbers that are none (test_estimators_use.py has its test)",
+}
+EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
+
+
+def small(name):
+    """An instance for problems of a few rows."""
+    kind = getattr(estimators, name)
+    method = getattr(kind, "method_name", None)
+    given = {"dtype": "float64"} | SMALL.get(method, {}) if method else MAPS
+    if name.endswith("PegasosRegressor"):
+        given = given | LIPSCHITZ
+    known = kind.__init__.__signature__.parameters
+    return kind(**{option: value for option, value in given.items() if option in known})
+
+
+CHECKED = [small(name) for name in estimators.names() if name not in NOT_CHECKED]
+
+
+@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {}))
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def test_every_method_has_its_estimators():
+    made = {getattr(getattr(estimators, name), "method_name", None) for name in estimators.names()}
+    assert set(methods.names()) <= made
+    assert len(CHECKED) + len(NOT_CHECKED) == len(estimators.names())

@@ -1,0 +1,348 @@
+"""Estimators as they are used: signatures, labels of any kind, pandas, pipelines, searches, pickles, model files, partial_fit."""
+
+import inspect
+import json
+import pickle
+import re
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from test_estimators import CHECKED, small
+
+import rfx
+from rfx import estimators, features, kernels, methods
+from rfx.errors import DataError
+from rfx.estimators import stub
+from rfx.estimators.making import stem
+
+pytestmark = pytest.mark.usefixtures("one_thread_here")
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-3, 3, (300, 3))
+RADIUS = np.linalg.norm(X, axis=1)
+TARGET = 40 + 7 * np.sin(RADIUS)
+WORDS = np.array(["near", "middle", "far"])[np.digitize(RADIUS, [2.2, 3.2])]
+OF_METHODS = [e for e in CHECKED if hasattr(e, "method_name") and not hasattr(e, "transform")]
+CLASSIFIERS = [e for e in OF_METHODS if hasattr(e, "decision_function")]
+REGRESSORS = [e for e in OF_METHODS if not hasattr(e, "decision_function")]
+MAPS = [e for e in CHECKED if not hasattr(e, "method_name")]
+STREAMING = [e for e in OF_METHODS if hasattr(e, "partial_fit")]
+
+
+def each(found):
+    return pytest.mark.parametrize("estimator", found, ids=lambda e: type(e).__name__)
+
+
+def target_of(estimator):
+    return WORDS if hasattr(estimator, "decision_function") else TARGET
+
+
+# ------------------------------------------------------------------ signatures
+
+
+@each(OF_METHODS)
+def test_the_signature_is_what_the_method_declares(estimator):
+    declared, kind = methods.get(estimator.method_name), type(estimator)
+    shown = inspect.signature(kind).parameters
+    left_out = {"task", "lam_path", "head", "buffer"} | ({"target_scaling"} if hasattr(estimator, "decision_function") else set())
+    assert set(shown) == set(declared.declared()) - left_out
+    defaults = declared.defaults()
+    for name, parameter in shown.items():
+        assert parameter.kind is parameter.KEYWORD_ONLY
+        assert parameter.default == defaults.get(name), name
+        assert f"\n{name} : " in kind.__doc__
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_trees'"):
+        kind(n_trees=3)
+    assert "--" not in kind.__doc__.replace("---", "")
+
+
+@each(OF_METHODS)
+def test_defaults_are_those_of_the_method(estimator):
+    made = type(estimator)()
+    task = "binary" if hasattr(made, "decision_function") else "regression"
+    assert made._create(task).params == methods.create(made.method_name, task=task).params
+
+
+def test_the_stub_is_what_is_made():
+    assert stub.FILE.read_text() == stub.text(), "run `make stub`"
+
+
+def test_names():
+    assert {"SparseRFClassifier", "KernelRegressor", "FourierFeatures", "RandomBinning", "DoublySGDClassifier"} <= set(dir(estimators))
+    with pytest.raises(AttributeError, match="no attribute 'ForestClassifier'"):
+        _ = estimators.ForestClassifier
+
+
+# ------------------------------------------------------------------ the same as the method
+
+
+@pytest.mark.parametrize("name", ["rf", "sparse-rb", "kernel"])
+def test_predictions_are_those_of_the_method(name):
+    estimator = small(f"{stem(name)}Regressor").fit(X, TARGET)
+    method = methods.create(name, task="regression", **estimator._given()).fit(X, TARGET)
+    np.testing.assert_array_equal(estimator.predict(X), method.predict(X))
+    assert estimator.info_["objective"] == method.info["objective"]
+
+
+@each(CLASSIFIERS)
+def test_labels_are_words(estimator):
+    model = clone(estimator).fit(X, WORDS)
+    np.testing.assert_array_equal(model.classes_, ["far", "middle", "near"])
+    assert model.decision_function(X).shape == (300, 3)
+    assert set(model.predict(X)) <= set(WORDS)
+    two = clone(estimator).fit(X, WORDS == "near")
+    assert two.predict(X).dtype == bool
+    np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
+
+
+def test_what_is_refused_names_the_parameter():
+    with pytest.raises(ValueError, match="^n_features is 0; it must be a whole number 1 or more"):
+        estimators.RFClassifier(n_features=0).fit(X, WORDS)
+    with pytest.raises(ValueError, match="^loss is 'hinge'; it must be one of squared"):
+        estimators.RFClassifier(loss="hinge").fit(X, WORDS)
+    with pytest.raises(ValueError, match="gamma is -1; it must be"):
+        estimators.FourierFeatures(gamma=-1).fit(X)
+    with pytest.raises(NotFittedError):
+        estimators.RFClassifier().save("m.npz")
+
+
+def test_not_converged_is_a_warning():
+    with pytest.warns(ConvergenceWarning, match="SparseRFClassifier did not converge; a larger max_iter or tol lets it"):
+        estimators.SparseRFClassifier(lam=0.01, max_iter=1, n_features=200, gamma=3.0).fit(X, WORDS)
+
+
+# ------------------------------------------------------------------ in scikit-learn's hands
+
+
+def test_pipeline_search_and_validation():
+    pipeline = make_pipeline(StandardScaler(), estimators.RFClassifier(n_features=100, gamma=0.5, scaling="none"))
+    search = GridSearchCV(pipeline, {"rfclassifier__lam": [1e3, 0.1], "rfclassifier__gamma": [0.5, 2.0]}, cv=3)
+    search.fit(X, WORDS)
+    assert search.best_params_["rfclassifier__lam"] == 0.1
+    assert search.score(X, WORDS) > 0.9
+    assert cross_val_score(estimators.KernelRegressor(lam=1e-3), X, TARGET, cv=3).min() > 0.95
+
+
+def test_features_before_another_model():
+    made = make_pipeline(estimators.FourierFeatures(n_features=200, gamma=4.0), Ridge(1e-3)).fit(X, TARGET)
+    assert made.score(X, TARGET) > 0.95
+    binned = make_pipeline(estimators.RandomBinning(n_grids=100, gamma=2.0), LogisticRegression()).fit(X, WORDS)
+    assert binned.score(X, WORDS) > 0.9
+
+
+def test_sparse_random_features_select():
+    selector = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0)
+    Z = selector.fit(X, WORDS).transform(X)
+    assert 0 < Z.shape[1] < 400 and Z.shape[1] == len(selector.get_feature_names_out())
+    model = estimators.SparseRFClassifier(n_features=400, lam=3.0, gamma=3.0).fit(X, WORDS)
+    np.testing.assert_allclose(Z @ model.method_.coef, model.decision_function(X), rtol=1e-4, atol=1e-4)
+    assert make_pipeline(clone(selector), LogisticRegression(max_iter=1000)).fit(X, WORDS).score(X, WORDS) > 0.9
+    numbers = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0).fit(X, TARGET)
+    assert numbers.method_.task == "regression"
+    with pytest.warns(UserWarning, match="keeps no feature"):
+        assert clone(selector).set_params(lam=1e6).fit(X, WORDS).transform(X).shape == (300, 0)
+
+
+@each(MAPS)
+def test_the_products_of_features_estimate_the_kernel(estimator):
+    p, few = estimator.get_params(), X[:60]
+    size = {name: 4000 for name in ("n_features", "n_grids") if name in p}
+    made = clone(estimator).set_params(**size).fit(few)
+    Z = made.transform(few)
+    Z = Z.toarray() if sp.issparse(Z) else Z
+    name = p.get("kernel") or made.map_class.kernels[0].name
+    scaled = made.scaler_.transform(few)
+    gamma = p.get("gamma") if "gamma" in kernels.get_kernel(name).parameters else None
+    params = kernels.parameters(name, scaled, gamma, p["seed"])
+    rows = kernels.prepare(name, scaled, params, np.float64)
+    exact = kernels.block(name, rows, rows, params)
+    # 60 x 60 means of 4,000 products, whose spread is a few times that of the kernel's values at most
+    assert np.abs(Z @ Z.T - exact).max() < 0.25 * np.abs(exact).max()
+    assert np.abs(Z @ Z.T - exact).mean() < 0.06 * np.abs(exact).max()
+
+
+def test_kmer_features():
+    rows = np.array([[ord(letter) for letter in word] for word in ("ACGT", "ACGA", "TTTT")], float)
+    made = estimators.KmerFeatures(k=2, n_features=28)
+    total = features.MAPS["kmers"].total(4, {"alphabet": [65, 67, 71, 84], "k": 2})
+    Z = made.set_params(n_features=total).fit_transform(rows)
+    # words of one letter and of two at their places: all 7, then 3 + 2 in common with ACGA, T with TTTT
+    np.testing.assert_allclose(Z @ Z.T * 1.0, [[7, 5, 1], [5, 7, 0], [1, 0, 7]], rtol=1e-5)
+
+
+def test_set_output_gives_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    made = estimators.FourierFeatures(n_features=5).set_output(transform="pandas")
+    out = made.fit_transform(frame)
+    assert list(out.columns) == [f"fourierfeatures{k}" for k in range(5)]
+    model = estimators.RFClassifier(n_features=50).fit(frame, pandas.Series(WORDS))
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c"]])
+    np.testing.assert_array_equal(model.predict(frame), estimators.RFClassifier(n_features=50).fit(X, WORDS).predict(X))
+
+
+@each(OF_METHODS)
+def test_sparse_rows_are_the_same_rows(estimator):
+    dense = np.where(np.abs(X) < 1.5, 0.0, X)
+    model = clone(estimator).set_params(scaling="none")
+    target = target_of(estimator)
+    values = [model.fit(rows, target).predict(rows) for rows in (dense, sp.csr_array(dense), sp.coo_matrix(dense))]
+    if target is WORDS:
+        assert np.mean(values[0] == values[1]) > 0.99 and np.mean(values[0] == values[2]) > 0.99
+    else:
+        np.testing.assert_allclose(values[1], values[0], rtol=1e-4)
+        np.testing.assert_allclose(values[2], values[0], rtol=1e-4)
+
+
+# ------------------------------------------------------------------ pickles, copies, files
+
+
+@each(CHECKED)
+def test_pickle_and_clone(estimator):
+    model = clone(estimator)
+    assert model.get_params() == estimator.get_params()
+    target = WORDS if hasattr(estimator, "decision_function") else TARGET
+    model.fit(X, target)
+    back = pickle.loads(pickle.dumps(model))
+    ask = "predict" if hasattr(model, "predict") else "transform"
+    now, before = getattr(back, ask)(X), getattr(model, ask)(X)
+    if sp.issparse(now):
+        now, before = now.toarray(), before.toarray()
+    np.testing.assert_array_equal(now, before)
+
+
+@each(OF_METHODS)
+def test_a_model_file_opens_as_the_estimator(estimator, tmp_path):
+    model = clone(estimator).fit(X, target_of(estimator))
+    size = model.save(tmp_path / "m.npz")
+    assert size == (tmp_path / "m.npz").stat().st_size
+    back = rfx.load(tmp_path / "m.npz")
+    assert type(back) is type(model) and back.n_features_in_ == 3
+    assert back._given() == model._given()
+    # what is loaded can be kept again, and fitted anew
+    back.save(tmp_path / "again.npz")
+    for loaded in (back, rfx.load(tmp_path / "again.npz")):
+        if hasattr(model, "decision_function"):
+            np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        else:
+            np.testing.assert_allclose(loaded.predict(X), model.predict(X), rtol=1e-9)
+    assert clone(back).fit(X, target_of(estimator)).get_params() == model.get_params()
+
+
+def test_labels_and_names_come_back(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    for labels in (WORDS, np.digitize(RADIUS, [2.0]) * 7, RADIUS > 2):
+        model = estimators.RFClassifier(n_features=50).fit(frame, labels)
+        model.save(tmp_path / "m.npz")
+        back = rfx.load(tmp_path / "m.npz")
+        assert back.classes_.dtype.kind == model.classes_.dtype.kind
+        np.testing.assert_array_equal(back.classes_, model.classes_)
+        np.testing.assert_array_equal(back.feature_names_in_, ["a", "b", "c"])
+        np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
+
+
+def test_files_of_the_command_line_and_back(tmp_path):
+    labels = np.where(RADIUS > 2, 2.0, 5.0)
+    methods.create("rf", n_features=50, lam=0.1).fit(X, labels).save(tmp_path / "m.npz")
+    back = rfx.load(tmp_path / "m.npz")
+    assert isinstance(back, estimators.RFClassifier) and back.lam == 0.1
+    np.testing.assert_array_equal(back.classes_, [2.0, 5.0])
+    np.testing.assert_array_equal(back.predict(X), methods.load(tmp_path / "m.npz").predict(X))
+    estimators.RFClassifier(n_features=50, lam=0.1).fit(X, labels.astype(int)).save(tmp_path / "e.npz")
+    np.testing.assert_array_equal(methods.load(tmp_path / "e.npz").predict(X), back.predict(X))
+
+
+def _with_entry(path, entry):
+    """The model file with another entry of its estimator."""
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(arrays["header"].tobytes()) | {"estimator": entry}
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize(
+    "entry, says",
+    [
+        ([1], "what it says of its estimator is"),
+        ("os.system", "what it says of its estimator is"),
+        ({"classes": ["a"], "kind": "words"}, "its labels are not 3 words or numbers"),
+        ({"classes": [1, {}, 2], "kind": "<i8"}, "its labels are not 3 words or numbers"),
+        ({"classes": [1, 2, 3], "kind": "|O"}, "its labels are not 3 words or numbers"),
+        ({"classes": [1, 2, 3], "kind": "<f99"}, "its labels are not 3 words or numbers"),
+        ({"classes": [1, 2, 10**30], "kind": "<i8"}, "its labels are not 3 words or numbers"),
+        ({"classes": ["a", "a", "b"], "kind": "words"}, "its labels are not 3 words or numbers"),
+        ({"feature_names": ["a", 1, "c"]}, "its names of inputs are not one for each of 3"),
+        ({"feature_names": {"a": 1}}, "its names of inputs are not one for each of 3"),
+    ],
+)
+def test_a_strangers_file_is_a_sentence(entry, says, tmp_path):
+    estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
+    _with_entry(tmp_path / "m.npz", entry)
+    with pytest.raises(DataError, match=says):
+        rfx.load(tmp_path / "m.npz")
+    (tmp_path / "m.npz").write_bytes(b"PK nothing")
+    with pytest.raises(DataError, match=re.escape("is not a model file of rfx")):
+        rfx.load(tmp_path / "m.npz")
+
+
+def test_a_truncated_file_is_a_sentence(tmp_path):
+    estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
+    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+        kept = {name: archive.read(name) for name in archive.namelist() if name != "coef.npy"}
+    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+        for name, content in kept.items():
+            archive.writestr(name, content)
+    with pytest.raises(DataError, match="is incomplete"):
+        rfx.load(tmp_path / "m.npz")
+
+
+# ------------------------------------------------------------------ batch by batch
+
+
+@each(STREAMING)
+def test_partial_fit_goes_on(estimator, tmp_path):
+    target = target_of(estimator)
+    first = {"classes": np.unique(WORDS)} if target is WORDS else {}
+    whole = clone(estimator).partial_fit(X, target, **first)
+    parts = clone(estimator).partial_fit(X[:160], target[:160], **first)
+    before = parts.n_iter_
+    parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[160:], target[160:])
+    assert parts.n_iter_ > before
+    # scaling is learnt from the first part, which has not the same ranges
+    scaled = clone(estimator).set_params(scaling="none")
+    whole = clone(scaled).partial_fit(X, target, **first)
+    parts = clone(scaled).partial_fit(X[:160], target[:160], **first).partial_fit(X[160:], target[160:])
+    method = whole.method_
+    if method.name in ("n-pegasos", "norma") or "nystrom" in method.name:
+        assert parts.predict(X).shape == whole.predict(X).shape
+    elif target is WORDS:
+        np.testing.assert_array_equal(parts.predict(X), whole.predict(X))
+    else:
+        np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-6)
+    whole.save(tmp_path / "m.npz")
+    with pytest.raises(ValueError, match="has no state of its training"):
+        rfx.load(tmp_path / "m.npz").partial_fit(X, target)
+
+
+def test_partial_fit_refuses():
+    model = estimators.DoublySGDClassifier(block=16)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, WORDS)
+    model.partial_fit(X[:64], WORDS[:64], classes=["near", "far", "middle"])
+    with pytest.raises(ValueError, match="the label .*outside.* is not among the classes"):
+        model.partial_fit(X[:2], ["near", "outside"])
+    with pytest.raises(ValueError, match="is not the same as on the first call"):
+        model.partial_fit(X[:2], WORDS[:2], classes=["near", "outside"])
+    assert not hasattr(estimators.KSDCAClassifier, "partial_fit")

@@ -35,6 +35,7 @@ class Keeper:
             "position": stream.position(),
             "counts": [method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point],
             "curve": method.curve,
+            "validation": method.validation,
         }
         arrays |= {"scaler_shift": scaler["shift"], "scaler_scale": scaler["scale"], "sample": method._sample}
         if method.classes is not None:
@@ -87,4 +88,4 @@ def restore(method, header, arrays) -> None:
     method._restore_learned(header, arrays)
     method._sample = arrays["sample"]
     method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = header["counts"]
-    method.curve = header["curve"]
+    method.curve, method.validation = header["curve"], header.get("validation", [])

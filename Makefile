@@ -16,7 +16,7 @@ WU2016 := table1 fig3 fig4 fig5 fig6
 SINHA2016 := table1 fig1 fig2
 DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-qm7 synthetic complexity
 .PHONY: help install demo lint test test-oldest coverage stub fuzz benchmark clean \
-    reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick \
+    reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick reproduce-figure1 reproduce-figure1-quick \
     $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick) \
     $(SINHA2016:%=reproduce-sinha2016-%) $(SINHA2016:%=reproduce-sinha2016-%-quick) \
     $(DAI2014:%=reproduce-dai2014-%) $(DAI2014:%=reproduce-dai2014-%-quick)
@@ -108,6 +108,12 @@ define reproduce-figure
 	$(RFX) figure $(1) --results $(RESULTS)/$(1)$(2).csv --output $(RESULTS)/$(1)$(2) || exit $$?; \
 	exit $$code
 endef
+
+reproduce-figure1: $(STAMP) ## Yen et al. 2014, Figure 1: Sparse-RF, boosting and the kernel's line (hours)
+	$(call reproduce-figure,yen2014-figure1,)
+
+reproduce-figure1-quick: $(STAMP) ## The same for cod-rna, two seeds and fewer features, within 5 minutes
+	$(call reproduce-figure,yen2014-figure1,-quick)
 
 reproduce-wu2016-table1: $(STAMP) ## Wu et al. 2016, Table 1: the data sets' sizes, checked against the data
 	$(call reproduce,wu2016-table1,)

@@ -1,0 +1,120 @@
+"""What the table and the figure of Figure 1 of Yen et al. (2014) share: our runs with their curves, and the kernel's dashed line.
+
+All is on one basis, perceptrons +-1, and divided by the number of training rows N. Seconds are the processor's, of all threads,
+which a busy machine does not stretch; the paper's are of another machine.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx.errors import DataError, UsageError
+
+LABEL = "figure1"
+DATA = {"cod-rna": "Cod-RNA", "ijcnn1": "IJCNN", "covtype": "Covtype", "covtype-20k": "Covtype, 20,000 rows"}
+CURVES = {
+    "sparse-rf": "Sparse-RF",
+    "boosting": "Boosting",
+    "boosting-exact": "Boosting, exact thresholds",
+}
+# the axes that the paper prints: seconds, objective, error
+AXES = {
+    "cod-rna": ((0, 2500), (0.1, 0.8), (0, 0.35)),
+    "ijcnn1": ((0, 25000), (0.05, 0.25), (0, 0.09)),
+    "covtype": ((0, 15000), (0.35, 0.65), (0.08, 0.22)),
+}
+# points at which the curves of several seeds are compared
+POINTS = 60
+
+
+@dataclass(frozen=True)
+class Line:
+    """What the exact kernel machine reaches: bound is (lambda_N/N) ||w*||_2 + mean loss (the right-hand side of (22)) for the lambda_N
+    of the L1 problem, lam that of the kernel machine itself, error on the test rows."""
+
+    bound: float
+    error: float
+    lam: float
+    seconds: float
+
+
+class Curves:
+    """The runs of one curve on one data set, one a seed, in the order of the seeds."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.lam, self.n = rows[0]["lam"], rows[0]["n_train"]
+        self.runs = [self._steps(row) for row in rows]
+
+    @staticmethod
+    def _steps(row):
+        """(seconds, objective over N, error) of a run's steps, three arrays; the start, before any feature, is left out."""
+        found = [
+            (step.get("cpu_seconds", step["seconds"]), step["objective"] / row["n_train"], step["error"])
+            for step in row["trace"]
+            if step.get("features") and "error" in step
+        ]
+        if not found:
+            raise DataError(f"the run of {row['method']} on {row['dataset']} has no trace with errors; run the plan yen2014-figure1")
+        return tuple(np.array(part) for part in zip(*found))
+
+    def ends(self, quantity: int) -> list[float]:
+        """The last value of every run: 0 seconds, 1 objective, 2 error."""
+        return [float(run[quantity][-1]) for run in self.runs]
+
+    def reached(self, bound: float) -> list[float | None]:
+        """Seconds after which each run's objective is at most `bound`; None for one that does not get there."""
+        return [next((float(s) for s, value in zip(run[0], run[1]) if value <= bound), None) for run in self.runs]
+
+    def band(self, quantity: int):
+        """(seconds, mean, lowest, highest) over the seeds; each run keeps its last value until the longest ends."""
+        first, last = max(run[0][0] for run in self.runs), max(run[0][-1] for run in self.runs)
+        at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
+        at[0], at[-1] = first, max(last, first)
+        values = np.array([run[quantity][np.searchsorted(run[0], at, side="right") - 1] for run in self.runs])
+        return at, values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+
+
+def curve_of(row) -> str:
+    """The key in CURVES of a row."""
+    return "boosting-exact" if row["method"] == "boosting" and row["params"].get("threshold") == "exact" else row["method"]
+
+
+def found(rows, setting=None) -> dict[str, tuple[dict[str, Curves], Line | None]]:
+    """Data set -> (its curves by their keys, the kernel's line), in the paper's order.
+
+    Of rows that differ in nothing but when they were made the last counts, of several lambdas the one run last. Raises
+    UsageError for a setting, DataError where no rows are the figure's.
+    """
+    if setting:
+        raise UsageError(f"--setting {setting}: yen2014-figure1 has no settings")
+    mine = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == LABEL and row["dataset"] in DATA]
+    panels = {}
+    for name in DATA:
+        own, curves = [row for row in mine if row["dataset"] == name], {}
+        for key in CURVES:
+            same = [row for row in own if curve_of(row) == key]
+            if same:
+                last = {row["seed"]: row for row in same if (row["lam"], row["n_train"]) == (same[-1]["lam"], same[-1]["n_train"])}
+                curves[key] = Curves([last[seed] for seed in sorted(last)])
+        if curves:
+            panels[name] = curves, line([row for row in own if row["method"] == "kernel"], next(iter(curves.values())))
+    if not panels:
+        raise DataError("there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1 --results FILE")
+    return panels
+
+
+def line(rows, curves: Curves) -> Line | None:
+    """The kernel's line for the lambda of these curves, from the last of the rows that tells the function's norm."""
+    rows = [row for row in rows if row["params"].get("norm") is not None and row["n_train"] == curves.n]
+    if not rows:
+        return None
+    row = rows[-1]
+    norm = row["params"]["norm"]
+    loss = row["objective"] - 0.5 * row["lam"] * norm**2
+    return Line((curves.lam * norm + loss) / row["n_train"], 1 - row["score"], row["lam"], row["seconds_fit"])
+
+
+def spread(values) -> tuple[float, float | None]:
+    """Mean and standard deviation, None for one value."""
+    return float(np.mean(values)), None if len(values) < 2 else float(np.std(values, ddof=1))

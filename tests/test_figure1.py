@@ -1,0 +1,106 @@
+"""Figure 1 of Yen et al. (2014): the kernel's line against its definition, curves and their table, from small runs."""
+
+import numpy as np
+import pytest
+
+from rfx import data, kernels, losses, methods, papers
+from rfx.errors import DataError, UsageError
+from rfx.experiments import figures, plan, single, tables
+from rfx.papers.yen2014 import figure1 as yen
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+DATASET = "sphere:n=300,n_test=100,d=3"
+SHARED = {"kernel": "perceptron", "perceptron_scale": "unit", "scaling": "minmax11"}
+
+
+def ran(method, seed=0, **options):
+    traced = {} if method == "kernel" else {"trace": True, "curve": "test"}
+    spec = {"dataset": DATASET, "method": method, "label": "figure1", "seed": seed, "options": SHARED | options} | traced
+    return single.execute(spec) | {"dataset": "cod-rna"}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    found = [ran("kernel", bias=False, lam=0.5)]
+    for seed in (0, 1):
+        found.append(ran("sparse-rf", seed, lam=2.0, n_features=400, rounds=8))
+        found += [ran("boosting", seed, lam=2.0, n_features=60, threshold=threshold) for threshold in ("surrogate", "exact")]
+    return found
+
+
+def test_the_line_is_the_right_hand_side_of_equation_22(rows):
+    split = data.load(DATASET)
+    method = methods.create("kernel", task="binary", bias=False, lam=0.5, **SHARED).fit(split.X_train, split.y_train)
+    K = kernels.block("perceptron", method.support, method.support, method.kernel_params)
+    norm = np.sqrt(method.coef[:, 0] @ K @ method.coef[:, 0])
+    loss = losses.SquaredHinge.value(method.decision_function(split.X_train), np.sign(split.y_train)).mean()
+    curves, line = yen.found(rows)["cod-rna"]
+    assert curves["sparse-rf"].n == 300 and line.lam == 0.5
+    assert line.bound == pytest.approx(2.0 / 300 * norm + loss, rel=1e-4)
+    assert line.error == pytest.approx(1 - method.score(split.X_test, split.y_test)["score"])
+
+
+def test_curves_end_where_the_runs_do(rows):
+    curves, _ = yen.found(rows)["cod-rna"]
+    assert list(curves) == list(yen.CURVES)
+    for key, runs in curves.items():
+        own = [row for row in rows if yen.curve_of(row) == key]
+        assert len(own) == len(runs.rows) == 2
+        assert runs.ends(1) == pytest.approx([row["objective"] / 300 for row in own])
+        assert runs.ends(2) == pytest.approx([1 - row["score"] for row in own])
+        at, mean, low, high = runs.band(1)
+        assert np.all(np.diff(at) >= 0) and np.all(low <= mean) and np.all(mean <= high)
+        assert mean[-1] == pytest.approx(np.mean(runs.ends(1))) and (low[-1], high[-1]) == (min(runs.ends(1)), max(runs.ends(1)))
+    # one number by hand: the mean of what each seed had reached by then
+    at, mean, _, _ = curves["sparse-rf"].band(1)
+    by_then = [run[1][run[0] <= at[30]][-1] for run in curves["sparse-rf"].runs]
+    assert mean[30] == pytest.approx(np.mean(by_then))
+
+
+def test_seconds_to_a_bound(rows):
+    runs = yen.found(rows)["cod-rna"][0]["boosting-exact"]
+    seconds, objectives, _ = runs.runs[0]
+    assert runs.reached(objectives[10])[0] == seconds[10] and runs.reached(objectives[-1] - 1e-3)[0] is None
+
+
+def test_the_table_says_what_is_drawn(rows):
+    table = tables.build("yen2014-figure1", rows, None, papers.tables())
+    (section,) = table.sections
+    assert [line[0] for line in section.lines] == ["Kernel (dashed)", *yen.CURVES.values()]
+    assert "0 to 2500 s, 0.1 to 0.8, 0 to 0.35" in section.title and "± " in section.lines[1][3]
+    cells = {cell["method"]: cell for cell in table.cells}
+    objectives = [row["objective"] / 300 for row in rows if row["method"] == "sparse-rf"]
+    assert cells["sparse-rf"]["objective"] == pytest.approx(np.mean(objectives)) and cells["sparse-rf"]["seeds"] == 2
+    for key in yen.CURVES:
+        below = cells[key]["objective"] <= cells["kernel"]["objective"]
+        assert (cells[key]["seconds_to_line"] is not None) >= below
+    with pytest.raises(DataError, match="there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1"):
+        tables.build("yen2014-figure1", [], None, papers.tables())
+    with pytest.raises(UsageError, match="yen2014-figure1 has no settings"):
+        tables.build("yen2014-figure1", rows, "paper", papers.tables())
+
+
+def test_a_table_without_the_kernels_row(rows):
+    table = tables.build("yen2014-figure1", [row for row in rows if row["method"] != "kernel"], None, papers.tables())
+    assert [line[-1] for line in table.sections[0].lines] == ["-"] * 3
+
+
+def test_the_figure_has_every_curve_and_the_line(rows, tmp_path):
+    png, svg = figures.draw("yen2014-figure1", rows, tmp_path / "f", None, papers.figures())
+    text = svg.read_text()
+    assert png.stat().st_size > 10_000
+    for key in (*yen.CURVES, "kernel"):
+        for quantity in ("objective", "error"):
+            assert f'id="figure1-cod-rna-{key}-{quantity}"' in text
+
+
+def test_the_plan_has_all_curves_on_one_basis():
+    whole, quick = (plan.load("yen2014-figure1", quick, papers.plans()).runs for quick in (False, True))
+    for runs, names in ((whole, {"cod-rna", "ijcnn1", "covtype"}), (quick, {"cod-rna"})):
+        assert {run["dataset"] for run in runs} == names
+        assert all({**SHARED, "loss": "squared_hinge"}.items() <= run["options"].items() for run in runs)
+        for name in names:
+            traced = [run for run in runs if run["dataset"] == name and run["method"] != "kernel"]
+            assert len({run["options"]["lam"] for run in traced}) == 1 and all(run["trace"] and run["curve"] == "test" for run in traced)
+    assert {run["seed"] for run in whole if run["method"] == "boosting"} == set(range(5))

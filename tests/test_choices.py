@@ -6,6 +6,7 @@ import pytest
 from rfx import methods
 from rfx.errors import UsageError
 from rfx.kernels import parameters
+from rfx.methods.choices import WAIT
 from rfx.methods.validation import GAMMA_FACTORS, LAMS, held_out
 
 RNG = np.random.default_rng(3)
@@ -49,14 +50,18 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
         gammas = [factor * parameters(kernel, X, "median")["gamma"] for factor in GAMMA_FACTORS]
         lams = method.searched["lam"]
         assert (step["by"], step["options"], step["fitted"], step["held_out"]) == (name, ["gamma", "lam"], 240, 60)
-        assert [tuple(one[:2]) for one in step["tried"]] == [(gamma, lam) for gamma in gammas for lam in lams]
+        for gamma in gammas:
+            path = [one[1:] for one in step["tried"] if one[0] == gamma]
+            assert [lam for lam, _ in path] == list(lams[: len(path)])
+            errors = [error for _, error in path]
+            assert len(path) == len(lams) or min(errors[-WAIT:]) > min(errors), "smaller lambdas are left out where they only got worse"
         best = min(step["tried"], key=lambda one: one[2])
         assert step["chosen"] == best[:2] == [method.info["kernel_params"]["gamma"], method.info["lam"]]
         # some of them anew; solvers end where their tolerance is met, so that a row at the boundary may fall to either side
         expected = by_hand(name, task, gammas[1:3], lams[2:4], **OWN[name])
         found = {tuple(one[:2]): one[2] for one in step["tried"]}
         for place, error in expected.items():
-            assert found[place] == pytest.approx(error, rel=0.02, abs=0 if task == "regression" else 1.01 / 60)
+            assert place not in found or found[place] == pytest.approx(error, rel=0.03, abs=0 if task == "regression" else 1.01 / 60)
         # as a model that was given these numbers
         given = dict(zip(("gamma", "lam"), step["chosen"]))
         alone = methods.create(name, task=task, scaling="none", **given, **OWN[name]).fit(X, TARGETS[task])
@@ -70,7 +75,7 @@ def test_gamma_alone_lambda_alone_and_neither():
         assert step["options"] == [name for name, value in words.items() if value == "validation"]
         chosen = method.info["lam"] if "lam" in step["options"] else method.info["kernel_params"]["gamma"]
         assert step["chosen"] == [chosen] == min(step["tried"], key=lambda one: one[-1])[:1]
-        assert len(step["tried"]) == (4 if "gamma" in step["options"] else len(LAMS))
+        assert len(step["tried"]) == 4 if "gamma" in step["options"] else 3 < len(step["tried"]) <= len(LAMS)
     assert "validation" not in methods.create("rf", n_features=80, gamma=0.7).fit(X, TARGETS["regression"]).info
 
 

@@ -13,8 +13,10 @@ import numpy as np
 from rfx.methods import gamma
 from rfx.methods.validation import HELD_OUT, LAMS, error, held_out, spread, step
 
+# Lambdas in a row with more than the least error after which smaller ones are not tried.
+WAIT = 2
 # Relative duality gap of the models that only judge, where --tol says nothing.
-TOL = 1e-3
+TOL = 1e-2
 
 
 class Choosing:
@@ -28,6 +30,8 @@ class Choosing:
     stages: tuple[tuple[str, ...], ...] = (("gamma", "lam"),)
     held_out_share = HELD_OUT
     held_out_rows: int | None = None
+    # whether every lambda is tried
+    _every = False
 
     def _choose(self, X, Y):
         """Sets self.chosen, self.lam, self.validation (a list of `validation.step`) and self._seconds_validation."""
@@ -67,8 +71,16 @@ class Choosing:
         """The error on X_out, Y_out that is to be met; None where the least is asked for. The rows X, Y are that share of all."""
 
     def _held_out_errors(self, lams, X, Y, X_out, Y_out) -> list[float]:
-        """Of a trial: the error on X_out, Y_out of a model of the rows X, Y for each of lams."""
-        return [error(self.task, model._decide(X_out), Y_out) for model in self._fit_each(X, Y, lams)]
+        """Of a trial: the error on X_out, Y_out of a model of the rows X, Y for each of lams, or for the first of them.
+
+        lams falls; once the error has been above its least WAIT times in a row, what is smaller is not tried.
+        """
+        errors = []
+        for model in self._fit_each(X, Y, lams):
+            errors.append(error(self.task, model._decide(X_out), Y_out))
+            if not self._every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors):
+                break
+        return errors
 
     def _fit_each(self, X, Y, lams):
         """Yields itself fitted with each of lams in turn."""
@@ -92,6 +104,7 @@ def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
     rows = X[kept], Y[kept], X[out], Y[out]
     best, steps = {name: values[0] for name, values in grid.items()}, []
     target = method._target_error(*rows, share)
+    trial._every = target is not None
     measure = "mean squared error" if method.task == "regression" else "share of wrong labels"
     for stage in method.stages:
         names = [name for name in stage if name in grid]
@@ -103,7 +116,7 @@ def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
         for values in itertools.product(*(grid[name] for name in others)):
             trial.chosen = method.chosen | best | dict(zip(others, values))
             errors = trial._held_out_errors([lam * share for lam in lams], *rows)
-            tried += [[*values, *([lam] if "lam" in names else []), found] for lam, found in zip(lams, errors, strict=True)]
+            tried += [[*values, *([lam] if "lam" in names else []), found] for lam, found in zip(lams, errors)]
         names = [*others, *(["lam"] if "lam" in names else [])]
         errors = np.array([one[-1] for one in tried])
         # a model that is not finite judges nothing

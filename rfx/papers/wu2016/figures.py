@@ -58,7 +58,7 @@ def _sweep(rows, name, setting, title, axis_label, panels):
             if "kappa" in panel.names:
                 axes.set_ylim(bottom=0)
             axes.set_xlabel(axis_label if curve is drawn[-1] else "")
-        gammas = " and ".join(f"{gamma:g}" for gamma in sorted({point["gamma"] for point in curve.ours.values()}))
+        gammas = wu2016.span([gamma for point in curve.ours.values() for gamma in point["gammas"]])
         style.head(line[0], wu2016.heading(curve.dataset) + ("" if name == "fig3" else f"; 1/sigma = {gammas}"))
     _finish(figure, title, setting, [row for row in wu2016.of_figure(rows, name, setting) if row["status"] == "ok"])
     return figure
@@ -172,6 +172,10 @@ def _both(axes, curve, quantity, gid, look, words, last=None):
             places = places[: len(values)]
         if places:
             axes.plot(places, values, gid=f"{gid}-{whose}", label=style.label(words, whose), **style.look(look, whose))
+    places, low, high = curve.band(quantity)
+    if places:
+        shown = len(places) if last is None else sum(place <= last for place in places)
+        style.band(axes, places[:shown], low[:shown], high[:shown], look)
     _cross_out(axes, curve, quantity, look, last)
 
 
@@ -228,10 +232,10 @@ def _scale(axes, kind, log):
 
 def _finish(figure, title, setting, rows, remarks=()):
     notes = [] if setting is None else [f"Setting {setting}: {wu2016.SETTINGS[setting]}"]
-    lams = {}
-    for row in rows:
-        lams.setdefault(("" if setting else f"{row['method']} ", row["lam"]), {})[row["dataset"]] = True
-    notes.append("lambda: " + "; ".join(f"{method}{lam:g} ({', '.join(names)})" for (method, lam), names in sorted(lams.items())) + ".")
+    notes.append(f"lambda: {wu2016.lambdas(rows, by_method=setting is None)}.")
+    runs = len({row["seed"] for row in rows})
+    if setting is not None and runs > 1:
+        notes.append(f"Ours: means over up to {runs} seeds, bands: their standard deviation.")
     if setting is not None:
         letter = any(row["dataset"] == "letter" for row in rows)
         notes.append("Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz" + ("; their letter lacks its Z." if letter else "."))

@@ -2,6 +2,7 @@
 
 from rfx.data import registry
 from rfx.experiments.printed import printed
+from rfx.experiments.seeds import spread
 from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.wu2016 import curves as wu2016
 
@@ -115,8 +116,9 @@ def _shown(found):
 
 def _gammas(curve) -> str:
     """Ours / the authors' where they differ."""
-    ours, authors = ({point["gamma"] for point in points.values()} for points in (curve.ours, curve.authors))
-    texts = [", ".join(f"{gamma:g}" for gamma in sorted(found)) or DASH for found in (ours, authors)]
+    ours = [gamma for point in curve.ours.values() for gamma in point["gammas"]]
+    authors = [point["gamma"] for point in curve.authors.values()]
+    texts = [wu2016.span(found) if found else DASH for found in (ours, authors)]
     return texts[0] if texts[0] == texts[1] else " / ".join(texts)
 
 
@@ -207,17 +209,18 @@ def figure6(rows, setting=None) -> Table:
 def _pair(ours: dict, authors: dict, name: str, write) -> str:
     mark = "*" if name == "test" and ours.get("converged") is False else ""
     texts = [DASH if point.get(name) is None else write(point[name]) for point in (ours, authors)]
+    if name in ("test", "train") and ours.get(name) is not None:
+        texts[0] = spread(ours[name], ours["sd"].get(name), write)
     return f"{texts[0]}{mark} / {texts[1]}"
 
 
 def _table(figure, title, setting, sections, rows, cells, notes=()):
     own = wu2016.of_figure(rows, figure, setting)
     used = [row for row in own if row["status"] == "ok"]
-    lams = {}
-    for row in used:
-        lams.setdefault(row["lam"], {})[row["dataset"]] = True
+    runs = len({row["seed"] for row in used})
+    seeds = [f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a single run."] if runs > 1 else []
     notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *notes]
-    notes += [f"lambda = {lam:g}: {', '.join(names)}" for lam, names in sorted(lams.items())]
+    notes += [*seeds, *([f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}"] if used else [])]
     notes += [f"Differs from the paper: {text}" for text in wu2016.AUTHORS]
     return Table(f"wu2016-{figure}", f"{title}; setting: {setting}", sections, notes + failures(own) + machines(used), cells)
 

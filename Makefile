@@ -15,7 +15,7 @@ MAKEFLAGS += --keep-going
 WU2016 := table1 fig3 fig4 fig5 fig6
 SINHA2016 := table1 fig1 fig2
 DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-qm7 synthetic complexity
-.PHONY: help install demo lint test test-oldest coverage stub fuzz benchmark clean \
+.PHONY: help install demo lint test test-oldest coverage stub fuzz docs-tables docs-numbers benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick reproduce-figure1 reproduce-figure1-quick \
     $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick) \
     $(SINHA2016:%=reproduce-sinha2016-%) $(SINHA2016:%=reproduce-sinha2016-%-quick) \
@@ -69,6 +69,12 @@ stub: $(STAMP) ## Write the signatures of rfx.estimators anew, for type checkers
 
 fuzz: $(STAMP) ## Read a million mutated files, CASES of them if given: each is read, or refused in one sentence (hours)
 	$(BIN)/python tests/fuzz --cases $(or $(CASES),1000000) --jobs $(JOBS)
+
+docs-tables: $(STAMP) ## Put the tables of the documents in anew, from the results of the targets reproduce-…
+	$(BIN)/python tests/docs_tables.py
+
+docs-numbers: $(STAMP) ## Make the quick numbers of the documents anew (docs/numbers.toml); fails where one differs beyond its noise
+	$(BIN)/python tests/docs_numbers.py
 
 benchmark: $(STAMP) ## Run every benchmark, ours and the peer side by side (long; needs the data sets)
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ def blocks(language):
     return [(name, text) for name, doc in DOCS.items() for text in re.findall(rf"^ *```{language}\n(.*?)^ *```$", doc, re.S | re.M)]
 
 
+NUMBERS = tomllib.loads((ROOT / "docs" / "numbers.toml").read_text())["command"]
 LINES = [line for _, block in blocks("sh") for line in block.replace("\\\n", " ").splitlines() if line.strip()]
 RFX = [line.strip() for line in LINES if re.match(r" *(\w+=\S+ )*(\.venv/bin/)?rfx ", line)]
 
@@ -37,7 +39,7 @@ def words(line):
     return found[1:]
 
 
-@pytest.mark.parametrize("line", dict.fromkeys(RFX))
+@pytest.mark.parametrize("line", dict.fromkeys([*RFX, *(entry["command"] for entry in NUMBERS)]))
 def test_rfx_line_parses(line):
     arguments = words(line)
     command = cli.get_command(None, arguments[0])
@@ -152,6 +154,54 @@ def test_plans_in_the_documents_are_read(name, text, tmp_path):
     (tmp_path / "p.toml").write_text(text)
     whole, quick = plan.load(tmp_path / "p.toml"), plan.load(tmp_path / "p.toml", quick=True)
     assert 0 < len(quick.runs) < len(whole.runs)
+
+
+@pytest.mark.parametrize("entry", NUMBERS, ids=lambda entry: entry["command"])
+def test_the_quick_numbers_are_those_of_the_documents(entry):
+    """`make docs-numbers` makes them anew; here, that the document says them."""
+    from rfx.experiments import results
+
+    for number in entry["numbers"]:
+        assert number["text"] in DOCS[entry["document"]]
+        assert number["field"] in results.COLUMNS and number["within"] > 0
+        # a share may be written in percent, or as what is wrong of it
+        ways = (number["value"], 100 * number["value"], 100 * (1 - number["value"]))
+        decimals = len(number["text"].partition(".")[2])
+        assert number["text"].replace(",", "") in {f"{way:.{decimals}f}" for way in ways}
+
+
+def test_a_number_that_differs_is_told(monkeypatch, capsys):
+    import docs_numbers
+
+    entry = {"command": "rfx x", "document": "d.md", "numbers": [{"field": "score", "value": 0.9, "text": "0.90", "within": 0.01}]}
+    monkeypatch.setattr(docs_numbers, "entries", lambda: [entry])
+    for score, code in ((0.905, 0), (0.92, 1)):
+        monkeypatch.setattr(docs_numbers, "row_of", lambda command: {"score": score})
+        assert docs_numbers.main() == code
+    assert "score 0.92, then 0.9 ± 0.01: DIFFERS" in capsys.readouterr().out
+
+    def fails(command):
+        raise RuntimeError("it ended with 2: no such option")
+
+    monkeypatch.setattr(docs_numbers, "row_of", fails)
+    assert docs_numbers.main() == 1 and "no such option" in capsys.readouterr().out
+    assert docs_numbers.main("another command") == 0
+
+
+def test_tables_are_put_into_documents():
+    import docs_tables
+
+    grid = "| kernel |  | RF |\n| --- | --- | ---: |\n"
+    printed = f"**T**\n\ncpu\n\n{grid}| gaussian | RMSE | 0.1 / 0.2 |\n\ncensus\n\n{grid}| gaussian | RMSE | - / 0.3 |\n\n- a note\n"
+    text = "before\n<!-- rfx table t --results r.csv -->\nold\n<!-- end -->\nafter\n"
+    made = docs_tables.renewed(text, lambda command: printed if command == "rfx table t --results r.csv" else None)
+    assert made.startswith("before\n<!-- rfx table t --results r.csv -->\n\n**T**\n\ncpu") and made.endswith("<!-- end -->\nafter\n")
+    assert "0.1 / 0.2" in made and "a note" in made and "census" not in made and "old" not in made
+    assert docs_tables.renewed(text, lambda command: None) == text
+    assert docs_tables.printed("rfx table summary --results no-such-file.csv") is None
+    for document in DOCS.values():
+        for _, command, _ in docs_tables.MADE.findall(document):
+            assert cli.get_command(None, "table").make_context("table", shlex.split(command)[2:]).params["results"]
 
 
 def named(document):

@@ -74,7 +74,8 @@ def test_not_converged_exits_3(files, capfd):
 
 def test_time_up_is_not_said_to_want_iterations(files, capfd):
     code, _, err = trained(capfd, files, "--timeout", 1e-6, "--lam", 1e-3, "--tol", 1e-12, method="sparse-rf")
-    assert (code, err) == (3, "rfx: the time of --timeout was up before the solver converged; a longer one lets it\n")
+    assert code == 3
+    assert err.splitlines()[-1] == "rfx: the time of --timeout was up before the solver converged; a longer one lets it"
 
 
 def test_labels_are_printed_exactly(files, capfd):

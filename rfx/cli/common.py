@@ -193,13 +193,47 @@ def _readable(row):
         certificate += f" over all features, {last:.1e} over those of the last round"
     ended = "converged" if row["converged"] else "DID NOT CONVERGE"
     yield "training", f"objective {row['objective']:.6g}, {certificate}, {row['n_iter']} iterations, {ended}"
-    if row.get("score") is not None:
-        yield row["metric"], f"{row['score']:.4f} on {row['n_test']} rows"
+    yield from _scores(row)
     seconds = f"features {row['seconds_features']:.2f}, training {row['seconds_fit']:.2f}"
     if row.get("seconds_predict") is not None:
         seconds += f", prediction {row['seconds_predict']:.2f}"
     yield "seconds", seconds
     yield "memory", f"{row['peak_rss_mb']:.0f} MiB at the peak"
+
+
+def _scores(row):
+    """The score and what it was taken on: test rows, rows held out, or the training rows."""
+    params = row["params"]
+    metric = "rmse" if row["task"] == "regression" else "accuracy"
+    if row.get("score") is not None:
+        yield metric, f"{row['score']:.4f} on {row['n_test']} rows" + (f", {params['scored_on']}" if "scored_on" in params else "")
+    elif "train_score" in params:
+        yield metric, f"{params['train_score']:.4f} on the training rows themselves; --cv 5, --holdout 0.2 or --test FILE says more"
+    if "held_out_score" in params:
+        yield "held out", f"{metric} {params['held_out_score']:.4f}, {params['held_out_on']}"
+    if "calibration" in params:
+        yield "probability", params["calibration"]
+
+
+_MEASURES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "f1": "F1", "auc": "AUC", "log_loss": "log-loss",
+             "rmse": "RMSE", "mae": "MAE", "r2": "R2"}  # fmt: skip
+_MOST_SHOWN = 12  # classes of a confusion matrix
+
+
+def print_measures(found: dict) -> None:
+    """The measures of `rfx eval`, in the target's own units, and the confusion matrix, as text."""
+    for name, heading in _MEASURES.items():
+        if name in found:
+            digits = ".4f" if name not in ("rmse", "mae") else ".6g"
+            click.echo(f"{heading:<18} {found[name]:{digits}}")
+    labels = [f"{label:g}" if isinstance(label, float) else str(label) for label in found.get("labels", ())]
+    if len(labels) > _MOST_SHOWN:
+        click.echo(f"{'confusion':<18} {len(labels)} classes; --json has it")
+    elif labels:
+        cells = [["true, predicted", *labels], *([label, *map(str, line)] for label, line in zip(labels, found["confusion"]))]
+        widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
+        for line in cells:
+            click.echo("  ".join([line[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(line[1:], widths[1:]))]))
 
 
 def _relative_gap(row) -> float | None:
@@ -224,16 +258,18 @@ def print_path(rows: list[dict], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_finite(rows), default=_plain, allow_nan=False))
         return
-    metric = rows[0].get("metric") or "score"
+    trained = rows[0].get("score") is None
+    metric = "train score" if trained else "score" if rows[0].get("metric") is None else rows[0]["metric"]
     names = LamPath.names([row["lam"] for row in rows])
     width = max(10, *map(len, names))
-    click.echo(f"{'lambda':>{width}} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>9}")
+    click.echo(f"{'lambda':>{width}} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>11}")
     for name, row in zip(names, rows):
-        score = "-" if row.get("score") is None else f"{row['score']:.4f}"
+        score = row["params"].get("train_score") if trained else row["score"]
+        score = "-" if score is None else f"{score:.4f}"
         mark = "" if row["converged"] else "  did not converge"
         gap = _relative_gap(row)
         gap = "-" if gap is None else f"{gap:.1e}"
-        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9} {score:>9}{mark}")
+        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9} {score:>11}{mark}")
 
 
 def finish(rows: list[dict]) -> None:

@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import finish, json_option, named, print_row, threads_option
+from rfx.cli.common import finish, json_option, named, print_measures, print_row, threads_option
 
 
 @click.command("eval")
@@ -16,7 +16,12 @@ from rfx.cli.common import finish, json_option, named, print_row, threads_option
 @threads_option
 @json_option
 def command(model, dataset, split, results, zero_based, as_json):
-    """Score a model file on a data set's test rows, or on all rows of a file."""
+    """Score a model file on a data set's test rows, or on all rows of a file.
+
+    Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC (of several the mean of each
+    against the others), log-loss where the model has probabilities (`rfx info` says whether), and the confusion matrix. Regression:
+    RMSE, MAE and R2 in the target's own units; `rmse` in the row is in units of the scaled target.
+    """
     import os
 
     from rfx import files, methods
@@ -29,9 +34,11 @@ def command(model, dataset, split, results, zero_based, as_json):
         results_file.check(results)
     method = methods.load(model)
     X, y = labelled_rows(dataset, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0), method.letters)
-    evaluation = single.evaluate(method, X, y)
+    evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.row(method, os.path.getsize(model), evaluation)
     if results is not None:
         results_file.append(results, row)
     print_row(row, as_json)
+    if not as_json:
+        print_measures(row["params"]["measures"])
     finish([row])

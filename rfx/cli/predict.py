@@ -2,25 +2,49 @@
 
 import click
 
-from rfx.cli.common import threads_option
+from rfx.cli.common import force_option, named, threads_option
 
 
 @click.command("predict")
 @click.argument("model", type=click.Path(dir_okay=False))
 @click.argument("source", metavar="NAME|FILE", default="-")
-@click.option("--decision", is_flag=True, help="Print decision values (one per class where there are several) instead of labels.")
+@click.option("--decision", is_flag=True, help="Decision values (one per class where there are several) instead of labels.")
+@click.option("--proba", is_flag=True, help="Probabilities instead of labels, one per class in the order that `rfx info` says.")
+@click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Where to write; - is standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object: labels, predictions, and decision values or probabilities.")
 @click.option("--split", default=None, help="Which paper's split of a named data set.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@force_option
 @threads_option
-def command(model, source, decision, split, zero_based):
+def command(model, source, decision, proba, output, as_json, split, zero_based, force):
     """Print the model's prediction for each row of a LIBSVM file (default: standard input); its labels are ignored."""
-    from rfx import methods
+    import json
+
+    from rfx import files, methods
     from rfx.cli.rows import labelled_rows
     from rfx.data import svmlight
+    from rfx.errors import UsageError
+    from rfx.methods import calibration
 
+    # any text of numbers could be somebody's data
+    unknown = files.Kind("known to be predictions", lambda path: False)
+    if decision and proba:
+        raise UsageError("--decision and --proba: give one of the two")
+    files.guard(("-o", output), [("the model", model), *named("the data", source)], unknown, force)
     method = methods.load(model)
+    if proba:
+        calibration.check(method)
     X, _ = labelled_rows(source, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0), method.letters)
     values = method.decision_function(X)
-    if not decision:
-        values = method.labels(values)
-    click.echo(svmlight.numbers(values), nl=False)
+    shown = values if decision else calibration.probabilities(method, values) if proba else None
+    if as_json:
+        found = {"predictions": method.labels(values).tolist()}
+        if method.classes is not None:
+            found = {"labels": method.classes.tolist()} | found
+        if shown is not None:
+            found["decision" if decision else "probabilities"] = shown.tolist()
+        text = json.dumps(found) + "\n"
+    else:
+        text = svmlight.numbers(method.labels(values) if shown is None else shown)
+    with svmlight.open_output(output) as handle:
+        handle.write(text.encode())

@@ -1,7 +1,5 @@
 """`rfx train`: one model from a data set or file."""
 
-import sys
-
 import click
 
 from rfx.cli.common import (
@@ -18,6 +16,7 @@ from rfx.cli.common import (
     print_row,
     threads_option,
 )
+from rfx.cli.progress import Progress, quiet_option
 
 
 @click.command("train", cls=MethodCommand)
@@ -38,6 +37,18 @@ from rfx.cli.common import (
 )
 @click.option(
     "--test", default=None, metavar="NAME|FILE", help="Score on these rows; by default on the data set's test part, if it has one."
+)
+@click.option(
+    "--cv",
+    type=int,
+    metavar="PARTS",
+    help="Score by cross-validation over so many parts of the training rows.",
+)
+@click.option("--holdout", type=float, metavar="SHARE", help="Score on this share of the training rows by a model without it.")
+@click.option(
+    "--calibrate",
+    type=click.Choice(["platt", "isotonic"]),
+    help="Learn probabilities for `rfx predict --proba` from the rows of --cv or --holdout, by default a fifth of the training rows.",
 )
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
@@ -61,6 +72,7 @@ from rfx.cli.common import (
 )
 @click.option("--every", type=Count(), default=None, help="Steps between checkpoints; by default one at the end.")
 @click.option("--resume", is_flag=True, help="Go on from --checkpoint where it is there; the same input and options give the same model.")
+@quiet_option
 @force_option
 @threads_option
 @json_option
@@ -68,6 +80,9 @@ def command(
     method,
     dataset,
     test,
+    cv,
+    holdout,
+    calibrate,
     split,
     model,
     results,
@@ -79,11 +94,15 @@ def command(
     checkpoint,
     every,
     resume,
+    quiet,
     force,
     as_json,
     **options,
 ):
     """Train a method on a data set or LIBSVM file; report, save and record it.
+
+    The score is on the test rows: those of --test, else of the data set; else on training rows that --cv or --holdout held out; else
+    on the training rows themselves, which says little. The model is fitted to all training rows.
 
     \b
     rfx train --method sparse-rf --data cod-rna --split yen2014 --kernel gaussian --gamma 2 --scaling minmax11 \\
@@ -98,15 +117,15 @@ def command(
         raise UsageError("--curve goes into --trace; give --trace FILE")
     from rfx import files, methods
     from rfx import model as model_file
+    from rfx.experiments import heldout, single, streamed, traces
     from rfx.experiments import results as results_file
-    from rfx.experiments import single, streamed, traces
 
     # a wrong option or file is refused before the data is read
     streaming = {"stream": stream, "n_inputs": n_inputs, "checkpoint": checkpoint, "every": every, "resume": resume}
     streaming = {name: value for name, value in streaming.items() if value}
+    judging = {"cv": cv, "holdout": holdout, "calibrate": calibrate}
+    heldout.check(judging | streaming | {"options": given})
     streamed.prepare(methods.create(method, **given), streaming)
-    if stream and sys.stderr.isatty():
-        streaming["progress"] = _say
     sources = named("--data", dataset) + named("--test", test)
     if model is not None:
         for path in single.model_files(Path(model), given.get("lam_path")):
@@ -133,11 +152,11 @@ def command(
         "trace": trace is not None,
         "curve": "test" if curve else None,
     } | streaming
+    spec |= judging
     target = None if model is None else Path(model)
-    if given.get("lam_path"):
-        rows = single.execute_path(spec, target)
-    else:
-        rows = [single.execute(spec, target)]
+    with Progress(f"training {method}", quiet) as progress:
+        spec["progress"] = progress.tell
+        rows = single.execute_path(spec, target) if given.get("lam_path") else [single.execute(spec, target)]
     for row in rows:
         steps = row.pop("trace", None)
         if trace is not None:
@@ -148,11 +167,7 @@ def command(
         print_path(rows, as_json)
     else:
         print_row(rows[0], as_json)
+    poor = [words for words in map(single.no_better, rows) if words]
+    if poor:
+        click.echo(f"rfx: {f'at {len(poor)} of {len(rows)} lambdas ' if len(rows) > 1 else ''}{poor[0]}", err=True)
     finish(rows)
-
-
-def _say(entry) -> None:
-    """A line on progress of a stream."""
-    error = f", error {entry['error']:.4g}" if "error" in entry else ""
-    rate = entry["samples"] / max(entry["seconds"], 1e-9)
-    click.echo(f"{entry['samples']:,} rows, loss {entry['loss']:.4g}{error}, {rate:,.0f} rows a second", err=True)

@@ -11,8 +11,9 @@ from rfx.data import registry
 from rfx.errors import UsageError
 
 SCHEMA = 1
-# What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take, its trace.
-_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace"))
+# What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take, its trace, who
+# is told.
+_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace", "progress"))
 # What a run has where nothing is said of it.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Options with a column of their own, which holds what came of them

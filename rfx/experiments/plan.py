@@ -19,7 +19,8 @@
 A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
 the training rows too), curve (the error on the test rows as training goes on: in its row, or in the trace), fixed_threads (threads
 are what the run is about: they tell it from other runs, and runs with more threads than there are cores are left out), trace
-(keep what the solver reports step by step), and the dict options, which holds what the method is given. `repetitions = 5`
+(keep what the solver reports step by step), cv and holdout (score on training rows that were held out: see rfx.experiments.heldout),
+and the dict options, which holds what the method is given. `repetitions = 5`
 stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file, then in the current folder. `example()` is a
 plan with all of this that runs.
 """
@@ -35,7 +36,7 @@ from rfx.experiments import catalogue
 
 FIELDS = (
     "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads", "curve",
-    "trace",
+    "trace", "cv", "holdout",
 )  # fmt: skip
 _SHORT = (("n_features", "D"), ("n_grids", "R"), ("block_size", "R"), ("gamma", "gamma"), ("lam", "lam"))
 # A plan is written by hand: what is larger is no plan, and reading it could take long.

@@ -8,27 +8,31 @@ import numpy as np
 
 from rfx import data, env, methods
 from rfx.errors import DataError
-from rfx.experiments import keys, results, streamed, traces
+from rfx.experiments import heldout, keys, metrics, results, streamed, traces
 from rfx.options import Path as LamPath
 
 # what info holds that has a column of its own; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
+_HELD_OUT = ("cv", "holdout", "calibrate")
 
 
 def train(spec: dict):
     """Train the method of a spec on the training rows of its data: (method, data.Split).
 
-    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, trace,
-    curve (see streamed), stream, n_inputs, checkpoint, every, resume.
+    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
+    calibrate (see heldout), trace, curve (see streamed), stream, n_inputs, checkpoint, every, resume, progress.
     """
+    heldout.check(spec)
     options = {key: value for key, value in spec["options"].items() if value is not None}
     if spec.get("stream"):
         method = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        method.progress = spec.get("progress")
         split = streamed.train(method, spec)
     else:
         split = load(spec)
         method = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
         streamed.prepare(method, spec, split)
+        method.progress = spec.get("progress")
         method.fit(split.X_train, split.y_train)
     method.info |= {
         "dataset": split.name,
@@ -58,16 +62,68 @@ def load(spec: dict):
 def execute(spec: dict, model: Path | None = None) -> dict:
     """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row.
 
-    With train_score in the spec, params has the score on the training rows too: train_score, and train_relative_error for
-    regression. It is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec, the row
-    has the solver's steps under that name, which is no column: they go into a file of their own.
+    The score is on the test rows; where there are none, on training rows held out as cv or holdout of the spec say, which params
+    then has as scored_on. What is held out besides test rows is in params as held_out_score. With train_score in the spec, and
+    where there is no other score, params has the score on the training rows: train_score, and train_relative_error for regression.
+    It is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec, the row has the
+    solver's steps under that name, which is no column: they go into a file of their own.
     """
     method, split = train(spec)
-    row = finish(method, split, model)
-    if spec.get("train_score"):
-        found = evaluate(method, split.X_train, split.y_train)
-        row["params"] |= {f"train_{name}": found[name] for name in ("score", "relative_error") if name in found}
-    return _traced(row, method, spec)
+    return _rows(spec, method, split, [method], [model])[0]
+
+
+def _rows(spec, method, split, points, paths) -> list[dict]:
+    """A row for each of the trained methods `points`, which are saved to the `paths`; method: the one that they are points of."""
+    held = heldout.judged(spec, split, method, spec.get("progress")) if any(spec.get(name) for name in _HELD_OUT) else None
+    if spec.get("calibrate"):
+        for point, curve in zip(points, heldout.calibrated(spec["calibrate"], held, method), strict=True):
+            point.calibration = curve
+            point.info["calibration"] = curve.words()
+    rows = [_held_out(finish(point, split, path), split, held, method, place) for place, (point, path) in enumerate(zip(points, paths))]
+    for point, found in zip(points, rows):
+        if split.y_train is not None and (spec.get("train_score") or found.get("score") is None):
+            scores = evaluate(point, split.X_train, split.y_train)
+            found["params"] |= {f"train_{name}": scores[name] for name in ("score", "relative_error") if name in scores}
+            if found.get("score") is None:
+                found["params"]["constant_score"] = constant(method, split.y_train, split.y_train)
+    return [_traced(found, point, spec) for found, point in zip(rows, points)]
+
+
+def _held_out(row, split, held, method, place):
+    """The row with the score on held-out rows, and what always saying the same would have scored on the rows of its score."""
+    y = split.y_test
+    if held is not None:
+        found = method.judge(held.decisions[place], held.y)
+        if split.X_test is None:
+            y = held.y
+            row |= found | {"n_test": len(y)}
+            row["params"]["scored_on"] = held.by
+        else:
+            row["params"] |= {"held_out_score": found["score"], "held_out_on": held.by}
+    if y is not None and split.y_train is not None:
+        row["params"]["constant_score"] = constant(method, split.y_train, y)
+    return row
+
+
+def constant(method, y_train, y) -> float:
+    """The score, on rows with targets y (m,), of the most frequent label or the mean of the training targets y_train (n,)."""
+    y_train, y = np.asarray(y_train), np.asarray(y)
+    if method.task == "regression":
+        mean, y = (method.target_scaler.transform(part) for part in (np.mean(y_train), y))
+        return float(np.sqrt(np.mean((y - mean) ** 2)))
+    labels, counts = np.unique(y_train, return_counts=True)
+    return float(np.mean(y == labels[np.argmax(counts)]))
+
+
+def no_better(row: dict) -> str | None:
+    """The sentence that a row's score is no better than a constant's; None where it is."""
+    params, rmse = row["params"], row["task"] == "regression"
+    score = params.get("train_score") if row.get("score") is None else row["score"]
+    least = params.get("constant_score")
+    if score is None or least is None or (score < least if rmse else score > least):
+        return None
+    same = "the mean of the targets" if rmse else "always the most frequent label"
+    return f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, which {same} has"
 
 
 def _traced(row, method, spec):
@@ -84,14 +140,12 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
 def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
     """Run a spec with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
     method, split = train(spec)
-    rows = []
     points = method.path_points()
     paths = model_files(model, spec["options"]["lam_path"]) if model else [None] * len(points)
-    for point, path in zip(points, paths, strict=True):
-        options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
+    options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
+    for point in points:
         point.info["key"] = keys.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
-        rows.append(_traced(finish(point, split, path), point, spec))
-    return rows
+    return _rows(spec, method, split, points, paths)
 
 
 def finish(method, split, model: Path | None) -> dict:
@@ -104,8 +158,10 @@ def finish(method, split, model: Path | None) -> dict:
     return row(method, size, {} if split.X_test is None else evaluate(method, split.X_test, split.y_test))
 
 
-def evaluate(method, X, y) -> dict:
+def evaluate(method, X, y, detailed: bool = False) -> dict:
     """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y (n,).
+
+    detailed: also measures, what `rfx.experiments.metrics` has.
 
     For regression also relative_error, ||f - y|| / ||y|| in the target's own units as Wu et al. (2016) have it, where ||y|| > 0.
     """
@@ -113,11 +169,14 @@ def evaluate(method, X, y) -> dict:
         raise DataError("there are no rows to evaluate on")
     y = np.asarray(y, dtype=np.float64)
     start = time.perf_counter()
-    score = method.score(X, y)
+    decision = method.decision_function(X)
+    score = method.judge(decision, y)
     score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
     size = float(np.linalg.norm(y))
     if score["metric"] == "rmse" and size:
         score["relative_error"] = score["score"] * method.target_scaler.scale * len(y) ** 0.5 / size
+    if detailed:
+        score["measures"] = metrics.measures(method, decision, y)
     return score
 
 

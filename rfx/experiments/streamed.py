@@ -28,7 +28,6 @@ def prepare(method, spec: dict, split=None) -> None:
             method.watch(split.X_test, _exact(method, split), squared=True)
         else:
             method.watch(split.X_test, split.y_test)
-    method.progress = spec.get("progress")
 
 
 def _watch(method, spec, split):

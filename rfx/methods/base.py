@@ -10,6 +10,7 @@ from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError, or_near
 from rfx.methods import gamma, width
+from rfx.methods.calibration import Calibration
 from rfx.methods.choices import Choosing
 from rfx.methods.options import COMMON
 from rfx.options import Option
@@ -39,6 +40,10 @@ class Method(Choosing):
     watches = False
     # whether partial_fit can learn from one part of the rows after the other
     incremental = False
+    # told of the steps of training, a dict each: see rfx.methods.watch and rfx.methods.choices
+    progress = None
+    # what makes probabilities of its decision values, where its loss has none
+    calibration: Calibration | None = None
     arrays: dict[str, model_file.Array] = {
         "scaler_shift": model_file.Array("f", "inputs"),
         "scaler_scale": model_file.Array("f", "inputs"),
@@ -291,6 +296,8 @@ class Method(Choosing):
             "scaling": self.params["scaling"],
             "plugins": self._plugins(),
         }
+        if self.calibration is not None:
+            header["calibration"] = self.calibration.to_dict()
         scaler = self.scaler.to_dict()
         header["scaler"] = {key: value for key, value in scaler.items() if not isinstance(value, np.ndarray)}
         arrays |= {f"scaler_{key}": value for key, value in scaler.items() if isinstance(value, np.ndarray)}
@@ -346,6 +353,8 @@ class Method(Choosing):
         self.scaler = Scaler.from_dict(scaler)
         self.target_scaler = TargetScaler.from_dict(header["target_scaler"]) if self.task == "regression" else None
         self.classes = None if self.task == "regression" else arrays["classes"]
+        if header.get("calibration") is not None:
+            self.calibration = Calibration.from_dict(header["calibration"], cls._sizes(header, arrays)["outputs"])
         self._restore(header, arrays)
         return self
 

@@ -64,7 +64,8 @@ class Choosing:
         trial = copy.copy(self)
         if "tol" in self.params and self.params["tol"] is None and self.params.get("solver", "rfx") == "rfx":
             trial.params = self.params | {"tol": TOL}
-        trial.held_out, trial._seconds_features = None, 0.0
+        trial.held_out = trial.progress = None
+        trial._seconds_features = 0.0
         return trial
 
     def _target_error(self, X, Y, X_out, Y_out, share: float) -> float | None:
@@ -112,8 +113,10 @@ def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
             continue
         others = [name for name in names if name != "lam"]
         lams = grid["lam"] if "lam" in names else [best.get("lam", method.params.get("lam"))]
-        tried = []
-        for values in itertools.product(*(grid[name] for name in others)):
+        tried, combinations = [], list(itertools.product(*(grid[name] for name in others)))
+        for number, values in enumerate(combinations):
+            if method.progress is not None:
+                method.progress({"choosing": names, "tried": number, "of": len(combinations)})
             trial.chosen = method.chosen | best | dict(zip(others, values))
             errors = trial._held_out_errors([lam * share for lam in lams], *rows)
             tried += [[*values, *([lam] if "lam" in names else []), found] for lam, found in zip(lams, errors)]

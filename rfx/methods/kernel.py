@@ -12,7 +12,7 @@ from rfx.errors import UsageError
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import CHOSEN_LAM, DTYPE, LOSS, SOLVER, TOL
 from rfx.methods.validation import GAMMA_FACTORS, LAMS
-from rfx.methods.watch import watcher
+from rfx.methods.watch import teller, watcher
 from rfx.operators.kernel import KernelMatrix
 from rfx.options import Option
 from rfx.solvers.kernel.newton import solve_kernel_newton
@@ -87,16 +87,16 @@ class Kernel(ExpansionMethod):
             raise UsageError("--solver libsvm always has a bias; set --bias true or choose --solver rfx")
         intercepts, norms = [], []
 
-        def solve(y, _):
+        def solve(y, tell):
             if p["solver"] == "libsvm":
                 solution = solve_libsvm(K, y, self.lam, self.loss, self._budget(), seed=p["seed"])
             else:
-                solution = solve_kernel_svm(K, y, self.lam, self.loss, self._budget(), bias=bias)
+                solution = solve_kernel_svm(K, y, self.lam, self.loss, self._budget(), callback=tell, bias=bias)
             intercepts.append(solution.intercept)
             norms.append(solution.norm)
             return solution
 
-        solution = self._each_output(Y, solve)
+        solution = self._each_output(Y, solve, teller(self, Y.shape[1]))
         self.intercept = np.array(intercepts)
         self.norm = None if None in norms else float(np.linalg.norm(norms))
         return solution

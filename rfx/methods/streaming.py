@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 # Rows for one prediction at a time; a curve has a point every time the samples have grown by this factor.
 ROWS, GROWTH = 8192, 1.3
+# Seconds between what is told of progress.
+TELL = 0.2
 
 
 class StreamMethod(Method):
@@ -46,7 +48,7 @@ class StreamMethod(Method):
 
     def __init__(self, **given):
         super().__init__(**given)
-        self.solver = self._held_out = self._checkpoint = self._live = self.progress = None
+        self.solver = self._held_out = self._checkpoint = self._live = None
         self.curve: list[dict] = []
         self.samples, self.seconds, self._loss_sum, self._loss_rows, self._next_point = 0, 0.0, 0.0, 0, 1
 
@@ -221,12 +223,15 @@ class StreamMethod(Method):
     def _consume(self, stream) -> str:
         p = self.params
         started, before = time.perf_counter(), self.seconds
-        self._evaluating = 0.0
+        self._evaluating, told = 0.0, started
         for X, y, index in stream:
             self._advance(X, y, index)
             self.seconds = before + time.perf_counter() - started - self._evaluating
-            if self._live or self.progress:
+            if self._live:
                 self._point()
+            if self.progress is not None and time.perf_counter() - told > TELL:
+                told = time.perf_counter()
+                self.progress({"samples": self.samples, "seconds": self.seconds, "loss": self.mean_loss, "share": self._share()})
             if self._checkpoint and self._checkpoint.due(self.solver.t):
                 self._checkpoint.write(self, stream)
             if p["budget_samples"] is not None and self.samples >= p["budget_samples"]:
@@ -236,6 +241,15 @@ class StreamMethod(Method):
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 return "timeout"
         return "converged"
+
+    def _share(self) -> float | None:
+        """The share of the training that is done, where its end is known."""
+        p = self.params
+        ends = [self.samples / p["budget_samples"]] if p["budget_samples"] else []
+        ends += [self.seconds / p["budget_seconds"]] if p["budget_seconds"] else []
+        if not p["budget_samples"] and p["virtual"] == "none":
+            ends.append(self.samples / (self.n_rows * (p["epochs"] or 1)))
+        return min(1.0, max(ends)) if ends else None
 
     def _advance(self, X, y, index):
         rows = self.inputs.transform(X, self._input_dtype())
@@ -258,8 +272,6 @@ class StreamMethod(Method):
         if self._live:
             entry["error"] = self._error(self._live(), self._held_out[1])
         self.curve.append(entry)
-        if self.progress:
-            self.progress(entry)
         self._evaluating += time.perf_counter() - start
 
     def _error(self, values, y) -> float:

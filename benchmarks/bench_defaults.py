@@ -1,0 +1,102 @@
+"""What no option gives: rf, kernel, rb and sparse-rf by their defaults beside scikit-learn's grid search and its gradient boosting.
+
+Every model is fitted to the same rows of each set and scored once on rows that no choice was made on; of large sets at most
+--rows are taken to fit to, for the grid search's sake. The grid search is over 5 x 5 values of an SVC's C and gamma (for
+regression KernelRidge's alpha and gamma, targets standardised), 3-fold cross-validation, inputs standardised. Prints a markdown
+table: accuracy or R2, the mean over --splits random splits, and seconds of one fit; * more than two points below the grid search.
+Run: python benchmarks/bench_defaults.py [--data australian cadata] [--rows 4000] [--splits 5]
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from rfx import data, methods
+
+SETS = ("australian", "diabetes", "heart_scale", "breast_cancer", "a9a", "cod-rna", "ijcnn1", "letter", "SUSY-30k", "covtype", "cadata",
+        "cpu_act", "cpusmall")  # fmt: skip
+OURS = ("rf", "kernel", "rb", "sparse-rf")
+TEST_ROWS = 10_000
+C, GAMMA = [0.1, 1, 10, 100, 1000], [0.1, 0.3, 1, 3, 10]
+PEERS = ("constant", "grid search", "HistGradientBoosting")
+POINTS = 0.02
+
+
+def peer(name: str, classes: bool, n_inputs: int):
+    """The peer of that name, for classes or for regression."""
+    if name == "constant":
+        return DummyClassifier() if classes else DummyRegressor()
+    if name == "HistGradientBoosting":
+        return (HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor)(random_state=0)
+    # gamma as multiples of scikit-learn's own `scale`, which of standardised inputs is 1 / their number
+    widths = [factor / n_inputs for factor in GAMMA]
+    if classes:
+        return GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": C, "svc__gamma": widths}, cv=3)
+    ridge = TransformedTargetRegressor(make_pipeline(StandardScaler(), KernelRidge(kernel="rbf")), transformer=StandardScaler())
+    grid = {"regressor__kernelridge__alpha": [1 / value for value in C], "regressor__kernelridge__gamma": widths}
+    return GridSearchCV(ridge, grid, cv=3)
+
+
+def scored(model, split, classes: bool) -> tuple[float, float]:
+    """(accuracy or R2 on the test rows, seconds of the fit)."""
+    start = time.perf_counter()
+    model.fit(split.X_train, split.y_train)
+    seconds = time.perf_counter() - start
+    return (accuracy_score if classes else r2_score)(split.y_test, model.predict(split.X_test)), seconds
+
+
+def rows_of(name: str, most: int, seed: int):
+    """The split of a set by the seed, dense, with at most so many training rows."""
+    split = data.load(name, split="80/20", seed=seed)
+    n_train, n_test = min(most, len(split.y_train)), min(TEST_ROWS, len(split.y_test))
+    split = data.load(name, split="80/20", seed=seed, n_train=n_train, n_test=n_test)
+    if sp.issparse(split.X_train):
+        split.X_train, split.X_test = split.X_train.toarray(), split.X_test.toarray()
+    return split
+
+
+def models(split):
+    """(name, model) of all that are compared."""
+    classes = split.task != "regression"
+    for name in PEERS:
+        yield name, peer(name, classes, split.X_train.shape[1])
+    for name in OURS:
+        yield name, methods.create(name, task=split.task)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=SETS)
+    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--splits", type=int, default=5)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"| data, rows | {' | '.join((*PEERS, *OURS))} |\n|---|{'---:|' * (len(PEERS) + len(OURS))}")
+    for name in given.data:
+        found: dict[str, list] = {}
+        for seed in range(given.splits):
+            split = rows_of(name, given.rows, seed)
+            for label, model in models(split):
+                found.setdefault(label, []).append(scored(model, split, split.task != "regression"))
+        means = {label: np.mean(values, axis=0) for label, values in found.items()}
+        least = means["grid search"][0] - POINTS
+        cells = [
+            f"{score:.3f}{'*' if label in OURS and score < least else ''}, {seconds:.1f} s" for label, (score, seconds) in means.items()
+        ]
+        print(f"| {name}, {split.X_train.shape[0]:,} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

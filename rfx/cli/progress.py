@@ -1,0 +1,131 @@
+"""How far a command is: one line that is written over on a terminal, a line a minute with its time in a log, nothing when quiet."""
+
+import shutil
+import sys
+import threading
+import time
+
+import click
+
+TICK, MINUTE = 0.25, 60.0
+# Seconds before the first line on a terminal; what takes less needs none.
+PATIENCE = 1.0
+# Below this share done, what is left can't be told.
+LEAST = 0.02
+
+
+def stamp() -> str:
+    """The time of day as a log has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+def clock(seconds: float) -> str:
+    """1:05 or 2:03:10."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class Progress:
+    """Used as a context; `tell` takes what a solver or a search says, `count` how many of several things are done.
+
+    log: takes a line where standard error is not the place; it gets the line of every minute. A thread of its own shows the time
+    while nothing is told.
+    """
+
+    def __init__(self, what: str, quiet: bool = False, log=None):
+        self.what, self.log, self.quiet = what, log, quiet
+        self.live = log is None and sys.stderr is not None and sys.stderr.isatty()
+        self.start, self._words, self._share, self._shown = time.monotonic(), "", None, False
+        self._end, self._lock = threading.Event(), threading.Lock()
+
+    def __enter__(self):
+        if not self.quiet:
+            self._thread = threading.Thread(target=self._tick, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        if not self.quiet:
+            self._thread.join()
+        self._clear()
+
+    def tell(self, entry: dict) -> None:
+        """One step of training: see rfx.methods.watch for what it says."""
+        self._words, self._share = words(entry), share(entry)
+
+    def count(self, done: int, total: int, words: str = "") -> None:
+        """So many of several equal things are done; words: the one at work."""
+        self._words = f"{done} of {total} done" + (f", {words}" if words else "")
+        self._share = done / total if total else None
+
+    def say(self, text) -> None:
+        """A line of its own on standard error."""
+        with self._lock:
+            self._clear()
+            click.echo(text, err=True)
+
+    def _tick(self):
+        wait = TICK if self.live else MINUTE
+        while not self._end.wait(wait):
+            with self._lock:
+                if not self.live:
+                    line = f"{self.what}: {self.line()}"
+                    self.log(line) if self.log else click.echo(f"{stamp()} {line}", err=True)
+                elif time.monotonic() - self.start > PATIENCE:
+                    width = shutil.get_terminal_size().columns - 1
+                    click.echo(f"\r\033[K{f'{self.what}: {self.line()}'[:width]}", nl=False, err=True)
+                    self._shown = True
+
+    def _clear(self):
+        if self._shown:
+            click.echo("\r\033[K", nl=False, err=True)
+            self._shown = False
+
+    def line(self) -> str:
+        """Seconds since the start, what was told last, and the time left where it can be told."""
+        elapsed = time.monotonic() - self.start
+        parts = [clock(elapsed), *([self._words] if self._words else [])]
+        if self._share is not None and self._share >= LEAST:
+            parts.append(f"{clock(elapsed / self._share - elapsed)} left")
+        return ", ".join(parts)
+
+
+def words(entry: dict) -> str:
+    """What a step says, in words."""
+    parts = [f"part {entry['part'][0]} of {entry['part'][1]}"] if "part" in entry else []
+    if "choosing" in entry:
+        parts.append(f"choosing {', '.join(entry['choosing'])}: {entry['tried']} of {entry['of']} tried")
+    if entry.get("outputs", 1) > 1 and "output" in entry:
+        parts.append(f"class {entry['output'] + 1} of {entry['outputs']}")
+    if "samples" in entry:
+        parts.append(f"{entry['samples']:,} rows")
+    elif "iteration" in entry:
+        parts.append(f"step {entry['iteration']}")
+    if entry.get("loss") is not None:
+        parts.append(f"loss {entry['loss']:.4g}")
+    elif entry.get("gap") is not None and entry.get("objective"):
+        parts.append(f"relative gap {entry['gap'] / abs(entry['objective']):.1e}")
+    elif entry.get("objective") is not None:
+        parts.append(f"objective {entry['objective']:.5g}")
+    if entry.get("error") is not None:
+        parts.append(f"error {entry['error']:.4g}")
+    if "samples" in entry and entry.get("seconds"):
+        parts.append(f"{entry['samples'] / entry['seconds']:,.0f} rows a second")
+    return ", ".join(parts)
+
+
+def share(entry: dict) -> float | None:
+    """The share of the work that is done, where a step tells of it."""
+    if "part" in entry:
+        # the model of all rows came first
+        number, total = entry["part"]
+        return number / (total + 1)
+    if entry.get("outputs", 1) > 1 and "output" in entry:
+        return entry["output"] / entry["outputs"]
+    return entry.get("share")
+
+
+def quiet_option(command):
+    return click.option("--quiet", is_flag=True, help="Say nothing of progress.")(command)

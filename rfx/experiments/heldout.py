@@ -1,0 +1,106 @@
+"""Scores without test rows: by cross-validation, or on a share of the training rows; and probabilities from the same rows.
+
+The models that are scored so are fitted without the rows that score them, options chosen by validation and all; the model that
+stays is fitted to all rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx import methods
+from rfx.errors import DataError, UsageError
+from rfx.methods.calibration import Calibration
+from rfx.options import Option
+
+CV = Option("cv", int, "Parts of the training rows.", low=2, high=1000)
+HOLDOUT = Option("holdout", float, "Share of the training rows.", low=0, high=0.5, open_low=True)
+# what is held out for probabilities where nothing else is asked for
+SHARE = 0.2
+
+
+@dataclass
+class HeldOut:
+    """Rows that models were judged by which had not seen them.
+
+    by: how they were held out, in words. y: their targets or labels. decisions: for each model (several along a path) the values
+    that its decision_function gives, for regression in units of the scaled target of the model of all rows.
+    """
+
+    by: str
+    y: np.ndarray
+    decisions: list[np.ndarray]
+
+
+def check(spec: dict) -> None:
+    """Refuse with a UsageError a spec's cv, holdout and calibrate where they are out of range, or for what is not held out."""
+    for option in (CV, HOLDOUT):
+        if spec.get(option.name) is not None:
+            option.convert(spec[option.name])
+    if spec.get("cv") is not None and spec.get("holdout") is not None:
+        raise UsageError(f"--cv is {spec['cv']} and --holdout is {spec['holdout']:g}; give one of the two")
+    asked = [name for name in ("cv", "holdout", "calibrate") if spec.get(name) is not None]
+    if asked and spec.get("stream"):
+        raise UsageError(f"--{asked[0]} needs all rows in memory; leave out --stream, or give --test FILE")
+    if spec.get("calibrate") is not None and spec["options"].get("task") == "regression":
+        raise UsageError("--calibrate is for classes, but the task is regression")
+
+
+def judged(spec: dict, split, final, progress=None) -> HeldOut:
+    """The held-out rows of the spec's cv or holdout, judged by models of the spec; final: the trained method of all rows.
+
+    Raises DataError where there are too few rows.
+    """
+    y, classes = np.asarray(split.y_train), final.task != "regression"
+    parts = folds(y, classes, spec.get("seed") or 0, spec.get("cv"), None if spec.get("cv") else spec.get("holdout") or SHARE)
+    options = {name: value for name, value in spec["options"].items() if value is not None} | {"task": final.task}
+    found, rows = [], []
+    for number, (kept, out) in enumerate(parts):
+        method = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        if progress is not None:
+            method.progress = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
+        method.fit(split.X_train[kept], y[kept])
+        points = method.path_points() if options.get("lam_path") else [method]
+        found.append([_in_units(final, point, point.decision_function(split.X_train[out])) for point in points])
+        rows.append(out)
+    by = f"{len(parts)}-fold cross-validation" if spec.get("cv") else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
+    return HeldOut(by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)])
+
+
+def _in_units(final, point, decision):
+    return final.target_scaler.transform(point.labels(decision)) if final.task == "regression" else decision
+
+
+def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
+    """For each of the models the curve that makes probabilities of its decision values."""
+    if final.task == "regression":
+        raise UsageError("--calibrate is for classes, but the task is regression")
+    return [Calibration.fit(kind, decision, held.y, final.classes, held.by) for decision in held.decisions]
+
+
+def folds(y, classes: bool, seed: int, cv: int | None = None, holdout: float | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(rows to fit to, rows to judge by), both sorted: cv parts in turn, or the share `holdout` once; drawn by the seed.
+
+    Classes have their share of every part, as far as that goes. Raises DataError where there are too few rows for that, or a class
+    has but one.
+    """
+    option = f"--cv {cv}" if cv else f"--holdout {holdout:g}"
+    order = np.random.default_rng(seed).permutation(len(y))
+    if classes:
+        labels, counts = np.unique(y, return_counts=True)
+        if counts.min() < 2:
+            label = labels[np.argmin(counts)]
+            raise DataError(f"{option} needs two rows of each class at least, but only 1 row is {label!s:.40}; leave that row out")
+        order = order[np.argsort(y[order], kind="stable")]
+    places = np.arange(len(y))
+    if cv:
+        part = places % cv
+        if len(y) < cv:
+            raise DataError(f"{option} needs {cv} rows at least, but there are {len(y)}")
+    else:
+        part = 1 - (np.floor((places + 1) * holdout + 1e-9) - np.floor(places * holdout + 1e-9)).astype(int)
+        if part.all() or not part.any():
+            raise DataError(f"{option} of {len(y)} rows leaves none to {'judge by' if part.all() else 'fit to'}")
+    of_row = np.empty(len(y), int)
+    of_row[order] = part
+    return [(np.flatnonzero(of_row != number), np.flatnonzero(of_row == number)) for number in range(cv or 1)]

@@ -1,0 +1,53 @@
+"""How good predictions are, by all measures that a person asks for; by scikit-learn's definitions."""
+
+import numpy as np
+
+from rfx.methods import calibration
+
+
+def measures(method, decision, y) -> dict:
+    """Of a trained method's decision values (n,) or (n, classes) of rows with targets or labels y (n,).
+
+    Classes: accuracy, balanced_accuracy, f1 (of the larger of two labels; of several the mean over the classes), auc (of several the
+    mean over each class against the others), log_loss where the model has probabilities, labels, confusion (a row for each true
+    label, a column for each predicted one). Regression, in the target's own units: rmse, mae, r2. What is not defined for these
+    rows, such as auc where all are of one class, is left out.
+    """
+    y = np.asarray(y)
+    found = method.labels(decision)
+    if method.task == "regression":
+        return _of_numbers(y.astype(np.float64), found)
+    from sklearn import metrics
+
+    labels = np.unique(np.concatenate([method.classes, y]))
+    two = len(method.classes) == 2
+    more = {"f1": float(metrics.f1_score(y, found, labels=method.classes[-1:] if two else labels, average="macro", zero_division=0))}
+    # several classes: what tells one from all others is its probability, of two the decision value is as good and has no ties
+    values = calibration.probabilities(method, decision) if decision.ndim > 1 and calibration.has(method) else decision
+    columns = values[:, None] if values.ndim == 1 else values
+    areas = [
+        metrics.roc_auc_score(y == label, column)
+        for label, column in zip(method.classes[-1:] if two else method.classes, columns.T)
+        if 0 < np.count_nonzero(y == label) < len(y)
+    ]
+    if areas and len(method.classes) > 1:
+        more["auc"] = float(np.mean(areas))
+    if calibration.has(method) and np.isin(y, method.classes).all():
+        sure = calibration.probabilities(method, decision)[np.arange(len(y)), np.searchsorted(method.classes, y)]
+        more["log_loss"] = float(-np.log(np.maximum(sure, np.finfo(np.float64).eps)).mean())
+    confusion = metrics.confusion_matrix(y, found, labels=labels)
+    recalls = [confusion[place, place] / total for place, total in enumerate(confusion.sum(axis=1)) if total]
+    return {
+        "accuracy": float(np.mean(found == y)),
+        "balanced_accuracy": float(np.mean(recalls)),
+        **more,
+        "labels": labels.tolist(),
+        "confusion": confusion.tolist(),
+    }
+
+
+def _of_numbers(y, found) -> dict:
+    error = found - y
+    spread = float(np.sum((y - y.mean()) ** 2))
+    scores = {"rmse": float(np.sqrt(np.mean(error**2))), "mae": float(np.mean(np.abs(error)))}
+    return scores | ({"r2": 1 - float(np.sum(error**2)) / spread} if spread else {})

@@ -1,0 +1,144 @@
+"""Probabilities of classes: of a loss that has them, else from decision values by a curve that was fitted to held-out rows.
+
+The curves are Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), and isotonic regression; both are
+fitted by scikit-learn. Several classes: one curve for each against the others, then divided by their sum.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from rfx.errors import DataError, UsageError
+
+KINDS = {"platt": "a sigmoid", "isotonic": "any rising curve, for a thousand rows or more"}
+OWN = ("logistic", "softmax")
+
+
+@dataclass
+class Calibration:
+    """kind: of KINDS; rows: held-out rows that it was fitted to; by: how these were held out, in words.
+
+    curves: for each output (platt) slope and intercept, (isotonic) decision values that rise and their probabilities.
+    """
+
+    kind: str
+    rows: int
+    by: str
+    curves: list[tuple[np.ndarray, np.ndarray]]
+
+    @classmethod
+    def fit(cls, kind: str, decision, y, classes, by: str) -> "Calibration":
+        """Learn from decision values (n,) or (n, classes) of rows that the models did not see, with labels y (n,).
+
+        Raises DataError where one of two outcomes never occurs.
+        """
+        columns = decision[:, None] if decision.ndim == 1 else decision
+        labels = classes[-1:] if decision.ndim == 1 else classes
+        curves = []
+        for values, label in zip(columns.T, labels, strict=True):
+            hit = y == label
+            if hit.all() or not hit.any():
+                raise DataError(
+                    f"probabilities can't be calibrated: {'all' if hit.all() else 'none'} of the held-out rows are {label!s:.40}"
+                )
+            curves.append(_platt(values, hit) if kind == "platt" else _isotonic(values, hit))
+        return cls(kind, len(y), by, curves)
+
+    def probabilities(self, decision) -> np.ndarray:
+        """(n, classes) probabilities of decision values (n,) or (n, classes)."""
+        columns = decision[:, None] if decision.ndim == 1 else decision
+        found = [
+            expit(first[0] * values + second[0]) if self.kind == "platt" else np.interp(values, first, second)
+            for values, (first, second) in zip(columns.T, self.curves, strict=True)
+        ]
+        return _of_all(np.stack(found, axis=1))
+
+    def words(self) -> str:
+        """What is said of it."""
+        return f"{self.kind} on {self.rows:,} rows, {self.by}"
+
+    def to_dict(self) -> dict:
+        """For the header of a model file."""
+        return {"kind": self.kind, "rows": self.rows, "by": self.by, "curves": [[part.tolist() for part in curve] for curve in self.curves]}
+
+    @classmethod
+    def from_dict(cls, saved: dict, outputs: int) -> "Calibration":
+        """Of a model file's header; raises DataError where it is not what `to_dict` gives for so many outputs."""
+        try:
+            curves = [tuple(np.array(part, np.float64) for part in curve) for curve in saved["curves"]]
+            fine = saved["kind"] in KINDS and type(saved["rows"]) is int and isinstance(saved["by"], str) and len(curves) == outputs
+            fine = fine and all(len(curve) == 2 for curve in curves)
+            for first, second in curves if fine else ():
+                fine = fine and first.ndim == second.ndim == 1 and len(first) == len(second) > 0
+                fine = fine and bool(np.isfinite(first).all() and np.isfinite(second).all())
+                if fine and saved["kind"] == "isotonic":
+                    fine = bool(np.all(np.diff(first) >= 0) and np.all((second >= 0) & (second <= 1)))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            fine = False
+        if not fine:
+            raise DataError("its calibration is damaged")
+        return cls(saved["kind"], saved["rows"], saved["by"], curves)
+
+
+def _platt(values, hit):
+    """Slope and intercept of the sigmoid: logistic regression, each row taken as both outcomes by Platt's target."""
+    from sklearn.linear_model import LogisticRegression
+
+    # the solver is at ease with numbers about one
+    scale = float(np.abs(values).max()) or 1.0
+    target = np.where(hit, (hit.sum() + 1) / (hit.sum() + 2), 1 / ((~hit).sum() + 2))
+    both = np.concatenate([values, values])[:, None] / scale
+    model = LogisticRegression(C=1e10, tol=1e-8, max_iter=1000)
+    model.fit(both, np.repeat([1, 0], len(values)), sample_weight=np.concatenate([target, 1 - target]))
+    return model.coef_.ravel() / scale, model.intercept_
+
+
+def _isotonic(values, hit):
+    from sklearn.isotonic import IsotonicRegression
+
+    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(values, hit.astype(float))
+    return curve.X_thresholds_.astype(np.float64), curve.y_thresholds_.astype(np.float64)
+
+
+def _of_all(found):
+    """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each class against the others."""
+    if found.shape[1] == 1:
+        return np.hstack([1 - found, found])
+    total = found.sum(axis=1, keepdims=True)
+    return np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1])
+
+
+def has(method) -> bool:
+    """Whether the trained method has probabilities."""
+    return method.task != "regression" and (method.calibration is not None or method.loss.name in OWN or len(method.classes) == 1)
+
+
+def check(method) -> None:
+    """Raise UsageError where the trained method has no probabilities."""
+    if not has(method):
+        if method.task == "regression":
+            raise UsageError("--proba is for classes, but the model is of a regression")
+        raise UsageError(
+            f"the model has no probabilities: its loss is {method.loss.name}; train it with --calibrate platt or isotonic, or with "
+            "--loss logistic"
+        )
+
+
+def probabilities(method, decision) -> np.ndarray:
+    """(n, classes) probabilities, in the order of method.classes, of decision values; raises as `check` does."""
+    check(method)
+    if len(method.classes) == 1:
+        return np.ones((len(decision), 1))
+    if method.calibration is not None:
+        return method.calibration.probabilities(decision)
+    if method.loss.name == "softmax":
+        return softmax(decision, axis=1)
+    return _of_all(expit(decision[:, None] if decision.ndim == 1 else decision))
+
+
+def words(method) -> str | None:
+    """Where the model's probabilities come from; None where it has none."""
+    if not has(method):
+        return None
+    return method.calibration.words() if method.calibration is not None else f"of the {method.loss.name} loss itself"

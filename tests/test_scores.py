@@ -1,0 +1,220 @@
+"""Scores beside that on test rows: measures of eval, cross-validation and held-out rows, probabilities, the constant's score."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from rfx import methods
+from rfx.cli import main
+from rfx.data import svmlight
+from rfx.errors import DataError
+from rfx.experiments import heldout, metrics, single
+from rfx.methods import calibration
+from rfx.methods.calibration import Calibration
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(300, 2))
+NOISE = RNG.normal(size=300)
+Y = {
+    "binary": np.where(X[:, 0] + 0.5 * NOISE > 0, 1.0, -1.0),
+    "multiclass": np.digitize(X[:, 0] + 0.3 * NOISE, [-0.5, 0.5]).astype(float),
+    "regression": 50 + 10 * X[:, 0] + NOISE,
+}
+
+
+def run(capfd, *args):
+    """(exit code, standard output, standard error) of `rfx args`."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+def fitted(task, **options):
+    return methods.create("rf", task=task, n_features=50, **options).fit(X[:200], Y[task][:200])
+
+
+@pytest.fixture
+def files(tmp_path):
+    for task, y in Y.items():
+        svmlight.write(tmp_path / f"{task}.txt", X[:200], y[:200])
+        svmlight.write(tmp_path / f"{task}-test.txt", X[200:], y[200:])
+    return tmp_path
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_measures_of_classes_are_those_of_scikit_learn(task):
+    method = fitted(task, loss="logistic")
+    y, decision = Y[task][200:], method.decision_function(X[200:])
+    found, predicted = metrics.measures(method, decision, y), method.predict(X[200:])
+    probabilities = calibration.probabilities(method, decision)
+    assert found["accuracy"] == sk.accuracy_score(y, predicted)
+    assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(y, predicted))
+    assert found["f1"] == pytest.approx(sk.f1_score(y, predicted, average="binary" if task == "binary" else "macro"))
+    assert found["log_loss"] == pytest.approx(sk.log_loss(y, probabilities))
+    score = probabilities[:, 1] if task == "binary" else probabilities
+    assert found["auc"] == pytest.approx(sk.roc_auc_score(y, score, multi_class="ovr"))
+    assert found["confusion"] == sk.confusion_matrix(y, predicted).tolist() and found["labels"] == np.unique(y).tolist()
+
+
+def test_measures_of_a_regression_are_in_the_target_s_own_units():
+    method = fitted("regression", target_scaling="minmax01")
+    y, predicted = Y["regression"][200:], method.predict(X[200:])
+    found = metrics.measures(method, method.decision_function(X[200:]), y)
+    assert found == {
+        "rmse": pytest.approx(sk.root_mean_squared_error(y, predicted)),
+        "mae": pytest.approx(sk.mean_absolute_error(y, predicted)),
+        "r2": pytest.approx(sk.r2_score(y, predicted)),
+    }
+
+
+def test_a_label_that_the_model_does_not_know_is_wrong_and_in_the_matrix():
+    method, y = fitted("binary"), Y["binary"][200:].copy()
+    y[:5] = 7.0
+    found = metrics.measures(method, method.decision_function(X[200:]), y)
+    assert found["labels"] == [-1.0, 1.0, 7.0] and sum(found["confusion"][2]) == 5 and "log_loss" not in found
+    assert found["accuracy"] == np.mean(method.predict(X[200:]) == y)
+
+
+@pytest.mark.parametrize("kind", ["platt", "isotonic"])
+def test_calibration_is_scikit_learn_s(kind):
+    class Decision(LogisticRegression):
+        def decision_function(self, rows):
+            return rows[:, 0]
+
+    y = Y["binary"]
+    values = 3 * X[:, 0]
+    ours = Calibration.fit(kind, values[:200], y[:200], np.array([-1.0, 1.0]), "test")
+    prefit = FrozenEstimator(Decision().fit(values[:, None], y))
+    theirs = CalibratedClassifierCV(prefit, method={"platt": "sigmoid"}.get(kind, kind)).fit(values[:200, None], y[:200])
+    assert ours.probabilities(values[200:]) == pytest.approx(theirs.predict_proba(values[200:, None]), abs=2e-4)
+    again = Calibration.from_dict(json.loads(json.dumps(ours.to_dict())), 1)
+    assert np.array_equal(again.probabilities(values), ours.probabilities(values))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kind": "other"},
+        {"curves": []},
+        {"curves": [[[1.0], [float("nan")]]]},
+        {"curves": [[[2.0, 1.0], [0.0, 1.0]]]},
+        {"curves": [[[1.0], [7.0]]]},
+        {"curves": 5},
+        {"rows": "x"},
+    ],
+)
+def test_a_damaged_calibration_is_refused(change):
+    saved = {"kind": "isotonic", "rows": 3, "by": "", "curves": [[[0.0, 1.0], [0.1, 0.9]]]}
+    assert Calibration.from_dict(saved, 1)
+    with pytest.raises(DataError, match="its calibration is damaged"):
+        Calibration.from_dict(saved | change, 1)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_folds_have_every_row_once_and_their_share_of_each_class(classes):
+    y = np.array([0.0] * 20 + [1.0] * 5)
+    parts = heldout.folds(y, classes, 4, cv=5)
+    assert np.array_equal(np.sort(np.concatenate([out for _, out in parts])), np.arange(25))
+    assert all(np.array_equal(np.sort(np.concatenate(part)), np.arange(25)) for part in parts)
+    if classes:
+        assert all(y[out].sum() == 1 for _, out in parts)
+    ((kept, out),) = heldout.folds(y, classes, 4, holdout=0.2)
+    assert (len(kept), len(out)) == (20, 5) and not set(kept) & set(out)
+    assert not np.array_equal(out, heldout.folds(y, classes, 5, holdout=0.2)[0][1])
+
+
+def test_a_class_of_two_rows_is_never_lost():
+    y = np.array([0.0] * 11 + [1.0] * 2)
+    for seed in range(20):
+        for how in ({"cv": 2}, {"cv": 5}, {"holdout": 0.5}, {"holdout": 0.2}):
+            assert all(len(np.unique(y[kept])) == 2 for kept, _ in heldout.folds(y, True, seed, **how))
+    with pytest.raises(DataError, match="needs two rows of each class at least, but only 1 row is 1"):
+        heldout.folds(y[:-1], True, 0, cv=5)
+    with pytest.raises(DataError, match="needs 14 rows at least, but there are 13"):
+        heldout.folds(y, False, 0, cv=14)
+
+
+@pytest.mark.parametrize("task", Y)
+def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, files):
+    spec = {"dataset": str(files / f"{task}.txt"), "method": "rf", "options": {"task": task, "n_features": 50}, "seed": 2, "cv": 4}
+    row, y = single.execute(spec), Y[task][:200]
+    decision = np.empty(200) if task != "multiclass" else np.empty((200, 3))
+    for kept, out in heldout.folds(y, task != "regression", 2, cv=4):
+        one = methods.create("rf", task=task, n_features=50, seed=2).fit(X[kept], y[kept])
+        decision[out] = one.decision_function(X[out])
+    whole = methods.create("rf", task=task, n_features=50, seed=2).fit(X[:200], y)
+    assert row["score"] == pytest.approx(whole.judge(decision, y)["score"]) and row["n_test"] == 200
+    assert row["params"]["scored_on"] == "4-fold cross-validation" and "train_score" not in row["params"]
+    assert row["objective"] == pytest.approx(whole.info["objective"])
+
+
+def test_a_constant_is_the_most_frequent_label_or_the_mean():
+    y = np.array([1.0, 1.0, 2.0])
+    assert single.constant(fitted("binary"), y, np.array([1.0, 2.0, 2.0, 2.0])) == 0.25
+    assert single.constant(fitted("regression"), np.array([1.0, 3.0]), np.array([2.0, 5.0])) == pytest.approx(np.sqrt(4.5))
+
+
+def test_train_says_on_what_the_score_is(files, capfd):
+    train = ["train", "--method", "rf", "--n-features", 50, "--data", files / "binary.txt"]
+    _, out, _ = run(capfd, *train)
+    assert "on the training rows themselves" in out
+    _, out, _ = run(capfd, *train, "--cv", 4)
+    assert "on 200 rows, 4-fold cross-validation" in out and "themselves" not in out
+    _, out, _ = run(capfd, *train, "--holdout", 0.25, "--test", files / "binary-test.txt")
+    assert "on 100 rows\n" in out and "held out, 0.25 of the training rows" in out
+    _, out, _ = run(capfd, *train, "--lam-path", "100:1:3")
+    assert "train score" in out
+    code, _, err = run(capfd, *train, "--cv", 4, "--holdout", 0.1)
+    assert code == 2 and "give one of the two" in err
+
+
+@pytest.mark.parametrize(("task", "same"), [("binary", "always the most frequent label"), ("regression", "the mean of the targets")])
+def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
+    # no weight at all: regression predicts 0, far from the mean
+    args = ["--method", "sparse-rf", "--n-features", 50, "--data", files / f"{task}.txt", "--task", task]
+    code, _, err = run(capfd, "train", *args, "--lam", 1e9)
+    assert code == 0 and "is no better than" in err and same in err
+    _, _, err = run(capfd, "train", *args, "--lam-path", "1e9:0.1:2")
+    assert err.startswith("rfx: at 1 of 2 lambdas ")
+    _, _, err = run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / f"{task}.txt", "--task", task)
+    assert err == ""
+
+
+def test_probabilities_from_the_shell(files, capfd):
+    model, out = files / "m.npz", files / "p.txt"
+    run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt", "--model", model, "--task", "multiclass")
+    code, _, err = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "-o", out)
+    assert code == 2 and "no probabilities" in err and "--calibrate" in err and not out.exists()
+    run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt", "--calibrate", "platt", "--model", model,
+        "--task", "multiclass")  # fmt: skip
+    code, text, _ = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "-o", out)
+    found = np.loadtxt(out)
+    assert code == 0 and text == "" and found.shape == (100, 3) and found.sum(axis=1) == pytest.approx(np.ones(100))
+    # better than knowing the shares of the classes only
+    assert sk.log_loss(Y["multiclass"][200:], found) < 0.8 * np.log(3)
+    code, text, _ = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "--json")
+    answer = json.loads(text)
+    assert answer["labels"] == [0, 1, 2] and answer["probabilities"] == found.tolist() and len(answer["predictions"]) == 100
+    code, text, _ = run(capfd, "eval", model, "--data", files / "multiclass-test.txt")
+    assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
+    assert methods.load(model).calibration.words() == "platt on 40 rows, held out, 0.2 of the training rows"
+
+
+def test_predictions_replace_nothing(files, capfd):
+    model = files / "m.npz"
+    run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / "binary.txt", "--model", model)
+    for target in (model, files / "binary-test.txt"):
+        before = target.read_bytes()
+        code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", target)
+        assert code == 2 and "is the same file as" in err and target.read_bytes() == before
+    (files / "mine.txt").write_text("1\n2\n")
+    code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt")
+    assert code == 2 and "is there already" in err and (files / "mine.txt").read_text() == "1\n2\n"
+    assert run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt", "--force")[0] == 0
+    assert len((files / "mine.txt").read_text().split()) == 100

@@ -36,7 +36,7 @@ class ArcCosineMap(FeatureMap):
 
     def compute(self, X, out):
         order = self.order
-        self._project_and(lambda Z: _units(Z, order), X, self.arrays["directions"], out)
+        self._project_and(lambda Z: _units(Z, order), X, out)
 
     def _check_products(self, X):
         super()._check_products(X)

@@ -1,22 +1,17 @@
 """What all random feature maps share: sampled arrays with one entry a feature, selection, and a form for model files."""
 
-from contextlib import nullcontext
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
-from rfx import parallel
 from rfx.errors import DataError, UsageError, or_near
+from rfx.features.products import Vectors
 from rfx.kernels import Kernel
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix
 from rfx.plugins import Registry
-
-SMALL_INPUTS = 32
-_CHUNK_VALUES = 2**16
 
 
 class FeatureMap:
@@ -138,40 +133,22 @@ class FeatureMap:
                 "smaller --gamma"
             )
 
-    def _project(self, X, matrix, out):
-        """X @ matrix into out, in the map's type."""
+    @cached_property
+    def _vectors(self) -> Vectors:
+        return Vectors(next(iter(self.arrays.values())))
+
+    def _rows(self, X):
+        """X in the map's type; DataError where products may overflow it."""
         self._check_products(X)
-        if sp.issparse(X):
-            out[...] = X.astype(self.dtype) @ matrix
-        else:
-            np.matmul(np.ascontiguousarray(X, dtype=self.dtype), matrix, out=out)
-        return out
+        return X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
 
-    def _project_and(self, finish, X, matrix, out):
-        """out <- X @ matrix, then finish(part) on every part of its rows, by several threads, while it is in cache.
+    def _project(self, X, out):
+        """out <- the products of the rows of X with the first array."""
+        return self._vectors.times(self._rows(X), out)
 
-        With few inputs the product is a loop of our own; by BLAS, which each thread calls for itself, it is faster only
-        from some thirty inputs on. Sparse rows are multiplied beforehand. Parts are the same for any number of threads.
-        """
-        small, sparse = self.n_inputs <= SMALL_INPUTS and self.dtype == np.float32, sp.issparse(X)
-        if sparse:
-            self._project(X, matrix, out)
-        else:
-            self._check_products(X)
-            rows = np.ascontiguousarray(X, dtype=self.dtype)
-        step = max(1, (_CHUNK_VALUES if small else 16 * _CHUNK_VALUES) // self.n_features)
-
-        def part(start, stop):
-            for first in range(start * step, stop * step, step):
-                Z = out[first : first + step]
-                if not sparse and small:
-                    small_product(rows[first : first + step], matrix, Z)
-                elif not sparse:
-                    np.matmul(rows[first : first + step], matrix, out=Z)
-                finish(Z)
-
-        with parallel.one_blas_thread() if not (small or sparse) else nullcontext():
-            parallel.for_ranges(part, -(-len(out) // step))
+    def _project_and(self, finish, X, out):
+        """out <- the products of the rows of X with the first array, then finish(part) on every part of the rows, while it is in cache."""
+        self._vectors.times(self._rows(X), out, finish)
 
     def check(self):
         """Refuse, with a DataError, what came from a file and does not fit together in ways that `parts` can't declare."""
@@ -250,22 +227,3 @@ def _check_finite(name, params, arrays, dtype):
 
 def _typed(values, dtype):
     return np.ascontiguousarray(values, dtype=dtype if values.dtype.kind == "f" else values.dtype)
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def small_product(X, matrix, Z):
-    """Z <- X @ matrix in float32, four inputs at a time."""
-    inputs = X.shape[1]
-    fours = inputs - inputs % 4
-    for i in range(Z.shape[0]):
-        z = Z[i]
-        z[:] = 0.0
-        for k in range(0, fours, 4):
-            x0, x1, x2, x3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-            w0, w1, w2, w3 = matrix[k], matrix[k + 1], matrix[k + 2], matrix[k + 3]
-            for j in range(len(z)):
-                z[j] += x0 * w0[j] + x1 * w1[j] + x2 * w2[j] + x3 * w3[j]
-        for k in range(fours, inputs):
-            x0, w0 = X[i, k], matrix[k]
-            for j in range(len(z)):
-                z[j] += x0 * w0[j]

@@ -6,12 +6,14 @@ much longer than 1 its variance is large.
 """
 
 import math
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
+from rfx.features.products import Vectors
 from rfx.features.random import uniforms
 from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
@@ -37,12 +39,18 @@ class DotProductMap(FeatureMap):
         signs = signs.reshape(stop - start, most, n_inputs).transpose(1, 2, 0)
         return {"scales": np.full(stop - start, math.sqrt(terms.sum())), "orders": orders.astype(np.int64), "signs": signs}
 
+    @cached_property
+    def _factors(self) -> list[tuple]:
+        """(features of more than l terms, their vectors number l) for every l."""
+        orders = self.arrays["orders"]
+        chosen = [np.flatnonzero(orders > order) for order in range(int(orders.max(initial=0)))]
+        return [(some, Vectors(signs[:, some])) for some, signs in zip(chosen, self.arrays["signs"])]
+
     def compute(self, X, out):
         rows = X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
         out[:] = self.arrays["scales"]
-        for order in range(int(self.arrays["orders"].max(initial=0))):
-            chosen = np.flatnonzero(self.arrays["orders"] > order)
-            out[:, chosen] *= rows @ np.ascontiguousarray(self.arrays["signs"][order][:, chosen], dtype=self.dtype)
+        for chosen, vectors in self._factors:
+            out[:, chosen] *= vectors.times(rows, np.empty((len(out), len(chosen)), self.dtype))
 
 
 def coefficients(name: str, gamma: float) -> np.ndarray:

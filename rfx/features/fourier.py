@@ -5,12 +5,14 @@ subtraction and the cosine one short polynomial.
 """
 
 import math
+from functools import cached_property
 
 import numpy as np
 from numba import njit
 
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
+from rfx.features.products import BLOCK, add_group, start_group
 from rfx.features.random import cauchys, normals, uniforms
 from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
 from rfx.model import Array
@@ -60,10 +62,17 @@ class FourierMap(FeatureMap):
         if variant == "pairs" and n_features % 2:
             raise UsageError(f"--n-features is {n_features}, which leaves a cosine without its sine; with --features pairs it must be even")
 
+    @cached_property
+    def _phases(self):
+        return self.arrays["phases"].astype(np.float64)
+
     def compute(self, X, out):
-        phases = self.arrays["phases"]
-        cosine = _cosine_short if self.dtype == np.float32 else _cosine_full
-        self._project_and(lambda Z: cosine(Z, phases), X, self.arrays["frequencies"], out)
+        if self.dtype != np.float32:
+            self._project_and(lambda Z: _cosine_full(Z, self._phases), X, out)
+            return
+        vectors, phases = self._vectors, self._phases
+        # in float32 a phase of a hundred turns has lost what the cosine needs, so that whole turns are left out before
+        vectors.each_part(self._rows(X), lambda rows, packed: _cosines(*packed, vectors.W, vectors.sums, phases, out[rows]))
 
 
 def _polynomial(degree=7):
@@ -78,15 +87,30 @@ _TWO_PI = 2 * math.pi
 _SQRT2 = math.sqrt(2)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
-def _cosine_short(Z, phases):
-    """Z <- sqrt2 cos(2 pi (Z + phases)) in float32, absolute error below 3e-6 beyond that of Z itself."""
-    for i in range(Z.shape[0]):
-        for j in range(Z.shape[1]):
-            t = Z[i, j] + phases[j]
-            t -= np.rint(t)
-            u = t * t
-            Z[i, j] = _C0 + u * (_C1 + u * (_C2 + u * (_C3 + u * (_C4 + u * (_C5 + u * (_C6 + u * _C7))))))
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _cosines(values, inputs, counts, shifts, W, sums, phases, out):
+    """out <- sqrt2 cos(2 pi (rows times W + phases)) of packed rows, with an error below 3e-6."""
+    n, columns = out.shape
+    totals = np.empty((4, BLOCK))
+    for low in range(0, columns, BLOCK):
+        high = min(low + BLOCK, columns)
+        for g in range(len(counts)):
+            rows = min(4, n - 4 * g)
+            for r in range(rows):
+                start_group(shifts[4 * g + r], sums[low:high], totals[r])
+            add_group(values[g], inputs[g], counts[g], W, low, high, totals)
+            for r in range(rows):
+                _cosine(totals[r], phases[low:high], out[4 * g + r, low:high])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _cosine(turns, phases, out):
+    """out <- sqrt2 cos(2 pi (turns + phases)) in float32."""
+    for j in range(len(out)):
+        t = turns[j] + phases[j]
+        x = np.float32(t - np.rint(t))
+        u = x * x
+        out[j] = _C0 + u * (_C1 + u * (_C2 + u * (_C3 + u * (_C4 + u * (_C5 + u * (_C6 + u * _C7))))))
 
 
 @njit(cache=True, nogil=True)

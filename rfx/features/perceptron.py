@@ -7,14 +7,14 @@ import scipy.sparse as sp
 from numba import njit
 
 from rfx import parallel
-from rfx.features.base import SMALL_INPUTS, FeatureMap, small_product
+from rfx.features.base import FeatureMap
 from rfx.features.random import normals, uniforms
 from rfx.kernels.signs import Perceptron, Stump, perceptron_constant
 from rfx.model import Array
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
 # When prediction by bits pays: outputs and rows from which on it does, and the most that its tables may take.
-_BIT_OUTPUTS, _BIT_ROWS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 128 * 2**20, 64
+_BIT_OUTPUTS, _BIT_ROWS, _BIT_INPUTS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 32, 128 * 2**20, 64
 
 
 class PerceptronMap(FeatureMap):
@@ -62,13 +62,13 @@ class PerceptronMap(FeatureMap):
         buffer = np.empty((min(rows, X.shape[0]), self.n_features), self.dtype)
         for start in range(0, X.shape[0], rows):
             part = X[start : start + rows]
-            Z = self._project(part, self.arrays["directions"], buffer[: part.shape[0]])
+            Z = self._project(part, buffer[: part.shape[0]])
             lo, hi = np.minimum(lo, Z.min(axis=0)), np.maximum(hi, Z.max(axis=0))
         return lo, hi
 
     def compute(self, X, out):
         thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
-        self._project_and(lambda Z: _signs(Z, thresholds, scales), X, self.arrays["directions"], out)
+        self._project_and(lambda Z: _signs(Z, thresholds, scales), X, out)
 
     def quick_decision(self, X, coef):
         """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once for each output.
@@ -78,23 +78,20 @@ class PerceptronMap(FeatureMap):
         """
         (n_rows, n_inputs), (n_features, n_outputs) = X.shape, coef.shape
         shape = (-(-n_features // 8), 256, n_outputs)
-        if n_outputs < _BIT_OUTPUTS or n_rows < _BIT_ROWS or n_inputs > SMALL_INPUTS or self.dtype != np.float32:
+        if n_outputs < _BIT_OUTPUTS or n_rows < _BIT_ROWS or n_inputs > _BIT_INPUTS or self.dtype != np.float32:
             return None
         if 8 * math.prod(shape) > _TABLE_BYTES:
             return None
-        rows = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=np.float32)
-        directions, thresholds = self.arrays["directions"], self.arrays["thresholds"]
+        thresholds = self.arrays["thresholds"]
         tables, out = np.zeros(shape), np.zeros((n_rows, n_outputs))
         _fill_tables(coef * self.arrays["scales"].astype(np.float64)[:, None], tables)
 
-        def part(start, stop):
-            Z = np.empty((min(_BIT_CHUNK, stop - start), n_features), np.float32)
-            for first in range(start, stop, _BIT_CHUNK):
-                chunk = rows[first : min(first + _BIT_CHUNK, stop)]
-                small_product(chunk, directions, Z[: len(chunk)])
-                _look_up(Z[: len(chunk)], thresholds, tables, out[first : first + len(chunk)])
-
-        parallel.for_ranges(part, n_rows, smallest=_BIT_CHUNK)
+        buffer = np.empty((min(_BIT_ROWS, n_rows), n_features), np.float32)
+        for start in range(0, n_rows, _BIT_ROWS):
+            rows = slice(start, min(start + _BIT_ROWS, n_rows))
+            Z = self._project(X[rows], buffer[: rows.stop - start])
+            sums = out[rows]
+            parallel.for_ranges(lambda a, b, Z=Z, sums=sums: _look_up(Z[a:b], thresholds, tables, sums[a:b]), len(Z), smallest=_BIT_CHUNK)
         return out
 
 

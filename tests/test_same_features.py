@@ -1,0 +1,104 @@
+"""Feature j of row x has the same bits for every subset, block, thread and memory bound, and is right to 1e-5; on real rows."""
+
+import math
+import os
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import env
+from rfx.data.loading import load
+from rfx.data.scaling import Scaler
+from rfx.features import MAPS, sample
+from rfx.operators.mapped import MapMatrix, feature_matrix
+
+MIRROR = Path(os.environ.get("RFX_MIRROR", "") or "/nowhere")
+SETS = ("cod-rna", "ijcnn1", "covtype.first20k.binary")
+# rows whose features are compared, and features
+ROWS, FEATURES = 1003, 700
+GAMMA = {"laplacian": 1.0, "exponential": 0.05, "polynomial-2": 0.1, "polynomial-3": 0.1}
+NAMES = [name for name in MAPS if name != "kmers"]
+
+pytestmark = pytest.mark.skipif(not (MIRROR / f"{SETS[0]}.xz").exists(), reason="RFX_MIRROR names no folder with these sets")
+
+
+@cache
+def rows(name):
+    raw = load(MIRROR / f"{name}.xz").X_train
+    some = raw[np.random.default_rng(0).permutation(raw.shape[0])[:ROWS]]
+    return Scaler.fit(raw, "minmax11").transform(some).astype(np.float32)
+
+
+def feature_map(name, X, variant="offset"):
+    params = {"gamma": GAMMA.get(name, 0.5)}
+    if name == "perceptron":
+        params = {"radius": float(np.linalg.norm(X, axis=1).max())}
+    elif name == "stump":
+        params = {"lo": X.min(axis=0), "hi": X.max(axis=0) + 0.1}
+    return sample(name, X.shape[1], FEATURES, seed=1, variant=variant, **params)
+
+
+def reference(found, X):
+    """The features from the map's arrays by their formula, in float64."""
+    arrays = {key: values.astype(np.float64) for key, values in found.arrays.items()}
+    X = X.astype(np.float64)
+    if "frequencies" in arrays:
+        return math.sqrt(2) * np.cos(2 * np.pi * (X @ arrays["frequencies"] + arrays["phases"]))
+    if found.name == "stump":
+        return np.where(X[:, found.arrays["columns"]] >= arrays["thresholds"], 1.0, -1.0)
+    if found.name == "linear":
+        return X[:, found.arrays["columns"]] * arrays["scales"]
+    if found.name == "perceptron":
+        return np.where(X @ arrays["directions"] >= arrays["thresholds"], 1.0, -1.0) * arrays["scales"]
+    if found.name.startswith("arccosine"):
+        products = X @ arrays["directions"]
+        return math.sqrt(2) * (products > 0) * products ** int(found.name[-1])
+    out = np.tile(arrays["scales"], (len(X), 1))
+    for order, signs in enumerate(arrays["signs"]):
+        out *= np.where(arrays["orders"] > order, X @ signs, 1.0)
+    return out
+
+
+CASES = [(name, variant) for name in NAMES for variant in MAPS[name].variants if variant != "range"]
+
+
+@pytest.mark.parametrize("data", SETS)
+@pytest.mark.parametrize(("name", "variant"), CASES)
+def test_same_bits_and_right(data, name, variant):
+    X = rows(data)
+    found = feature_map(name, X, variant)
+    whole = found.transform(X)
+    random = np.random.default_rng(2)
+    columns, some = np.sort(random.permutation(FEATURES)[:37]), np.sort(random.permutation(len(X))[:101])
+    few = found.select(columns)
+    assert np.array_equal(few.transform(X), whole[:, columns])
+    assert np.array_equal(found.select([columns[5]]).transform(X[some]), whole[np.ix_(some, [columns[5]])])
+    assert np.array_equal(few.transform(X[some]), whole[np.ix_(some, columns)])
+    assert np.array_equal(found.transform(X[7:8]), whole[7:8])
+    assert np.array_equal(found.transform(X[some].astype(np.float64)), whole[some])
+    try:
+        env.set_threads(1)
+        assert np.array_equal(found.transform(X), whole)
+    finally:
+        env.set_threads(None)
+    for block in (256, 300):
+        assert np.array_equal(MapMatrix(found, X, block=block).to_array(), whole)
+    for max_mb in (0.0, 100.0):
+        assert np.array_equal(feature_matrix(found, X, max_mb=max_mb).columns(columns).to_array(), whole[:, columns])
+    expected = reference(found, X)
+    scale = np.maximum(1.0, np.abs(expected))
+    assert np.all(np.abs(whole - expected) <= 1e-5 * scale)
+
+
+@pytest.mark.parametrize("name", ["laplacian", "perceptron", "arccosine-1"])
+def test_sparse_rows_have_the_features_of_dense_ones(name):
+    X = rows("covtype.first20k.binary").copy()
+    X[X == -1] = 0
+    found = feature_map(name, X)
+    whole = found.transform(sp.csr_matrix(X))
+    assert np.array_equal(found.transform(sp.csr_matrix(X[100:231])), whole[100:231])
+    assert np.array_equal(found.select(slice(5, 9)).transform(sp.csr_matrix(X)), whole[:, 5:9])
+    assert np.array_equal(found.transform(X), whole)

@@ -30,7 +30,7 @@ _ALWAYS_MB = 64
 # The types that rfx writes, little-endian as on every machine that it runs on.
 _PLAIN = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 # What Python's and numpy's readers raise of archives, compressed members and headers that are damaged
-_DAMAGED = (
+DAMAGED = (
     ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError, OSError, SyntaxError,
     MemoryError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
 )  # fmt: skip
@@ -109,7 +109,7 @@ class File:
             version = self.header["format"]
         except DataError as error:
             raise DataError(f"{files.shown(path)} is not a model file of rfx ({error}); make one with rfx train --model") from error
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise DataError(f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model") from error
         if version not in FORMATS:
             raise DataError(f"model {path} has format {version!s:.40}, this rfx reads format {FORMAT}; train it again")
@@ -162,7 +162,7 @@ class File:
     def _refused(self, name):
         try:
             yield
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise DataError(f"array {name} is damaged ({type(error).__name__})") from error
 
 
@@ -192,7 +192,7 @@ def opened(path):
         archive = zipfile.ZipFile(path)
     except OSError as error:
         raise DataError(f"model {files.shown(path)} can't be read: {error.strerror or error}") from error
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise DataError(f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model") from error
     with archive:
         yield File(path, archive)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from rfx.data import Split, fetch, guess_task, load, registry, splits, svmlight
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxWarning, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -189,12 +189,14 @@ def test_another_file_or_set_to_test_on(tmp_path):
     data = load(path, test=narrow, n_test=4)
     assert data.X_test.shape == (4, 3)
     with pytest.raises(DataError, match="has feature 4 on line 1, but the model was trained on 3 features"):
-        load(path, test=wide)
+        load(path, test=wide, strict=True)
+    with pytest.warns(RfxWarning, match=r"wide has columns beyond the 3 that the model was trained on \(2 of them, in 10 rows\)"):
+        assert load(path, test=wide).X_test.shape == (10, 3)
     assert load("sphere:n=20,d=3", test=path).X_test.shape == (10, 3)
     assert load(path, test="sphere:n_test=7,d=3").X_test.shape == (7, 3)
     put(tmp_path, "heart_scale", 20, 13)
-    with pytest.raises(DataError, match="heart_scale has 13 features, but the model was trained on 3"):
-        load(path, test="heart_scale")
+    with pytest.raises(DataError, match="heart_scale has columns beyond the 3 that the model was trained on"):
+        load(path, test="heart_scale", strict=True)
     zero = tmp_path / "zero"
     zero.write_text("1 0:1\n")
     assert load(zero, test=zero, zero_based=True).X_test.shape == (1, 1)

@@ -131,6 +131,44 @@ def _set_threads(ctx, param, value):
         env.set_threads(value)
 
 
+def header_option(command):
+    return click.option(
+        "--header/--no-header",
+        default=None,
+        help="Whether the first row of a CSV file has the columns' names; by default it does when none of its cells is a number.",
+    )(command)
+
+
+def strict_option(command):
+    return click.option(
+        "--strict", is_flag=True, help="Refuse columns and categories that the training rows did not have, which are else left out."
+    )(command)
+
+
+def reading_options(command):
+    """The options of a command that learns how a table is read; `reading` makes one of them."""
+    command = click.option(
+        "--missing",
+        type=click.Choice(["refuse", "mean", "median", "most_frequent"]),
+        default="refuse",
+        show_default=True,
+        help="What replaces a missing cell of a column of numbers, as the training rows teach it; of words, the most frequent one.",
+    )(header_option(command))
+    command = click.option(
+        "--ignore", metavar="COLUMN,…", default=None, help="Columns of a table to leave out, such as one of names or numbers of rows."
+    )(command)
+    return click.option(
+        "--target", metavar="COLUMN", default=None, help="The column of a table with the targets, by name or number; by default the last."
+    )(command)
+
+
+def reading(target, ignore, header, missing) -> dict:
+    """What reading_options give that is not as by default: fields of rfx.data.table.Reading."""
+    ignored = [word.strip() for word in (ignore or "").split(",") if word.strip()]
+    given = {"target": target, "ignore": ignored or None, "header": header, "missing": None if missing == "refuse" else missing}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def force_option(command):
     return click.option("--force", is_flag=True, help="Replace an output file that is there already, whatever it is; never an input.")(
         command

@@ -2,20 +2,20 @@
 
 import click
 
-from rfx.cli.common import finish, json_option, named, print_measures, print_row, threads_option
+from rfx.cli.common import finish, header_option, json_option, named, print_measures, print_row, strict_option, threads_option
 
 
 @click.command("eval")
 @click.argument("model", type=click.Path(dir_okay=False))
-@click.option(
-    "--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name (its test part is used), a LIBSVM file, or -."
-)
+@click.option("--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name (its test part is used), a file, or -.")
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the row to this CSV file.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@header_option
+@strict_option
 @threads_option
 @json_option
-def command(model, dataset, split, results, zero_based, as_json):
+def command(model, dataset, split, results, zero_based, header, strict, as_json):
     """Score a model file on a data set's test rows, or on all rows of a file.
 
     Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC (of several the mean of each
@@ -25,7 +25,7 @@ def command(model, dataset, split, results, zero_based, as_json):
     import os
 
     from rfx import files, methods
-    from rfx.cli.rows import labelled_rows
+    from rfx.cli.rows import rows_for
     from rfx.experiments import results as results_file
     from rfx.experiments import single
 
@@ -33,7 +33,7 @@ def command(model, dataset, split, results, zero_based, as_json):
         files.guard(("--results", results), [("the model", model), *named("--data", dataset)])
         results_file.check(results)
     method = methods.load(model)
-    X, y = labelled_rows(dataset, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0), method.letters)
+    X, y = rows_for(method, dataset, split, zero_based, strict, header=header)
     evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.row(method, os.path.getsize(model), evaluation)
     if results is not None:

@@ -94,7 +94,7 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
         if train is not None:
             raise UsageError(f"--train is {train}, but --model {model} has the scaling and the features; give one of the two")
         trained = methods.load(model)
-        X, y = labelled_rows(source, None, zero_based, trained.info["n_inputs"])
+        X, y = labelled_rows(source, trained.info["n_inputs"], zero_based)
         scaler = trained.scaler
         if not hasattr(trained, "map"):
             raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
@@ -105,7 +105,7 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
         if train is None and registry.has(source.partition(":")[0]):
             train = source
         learnt = None if train is None else load(train, zero_based=zero_based).X_train
-        X, y = labelled_rows(source, None, zero_based, None if learnt is None else learnt.shape[1])
+        X, y = labelled_rows(source, None if learnt is None else learnt.shape[1], zero_based)
         learnt = X if learnt is None else learnt
         width.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)

@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import force_option, named, threads_option
+from rfx.cli.common import force_option, header_option, named, strict_option, threads_option
 
 
 @click.command("predict")
@@ -14,15 +14,17 @@ from rfx.cli.common import force_option, named, threads_option
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object: labels, predictions, and decision values or probabilities.")
 @click.option("--split", default=None, help="Which paper's split of a named data set.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@header_option
+@strict_option
 @force_option
 @threads_option
-def command(model, source, decision, proba, output, as_json, split, zero_based, force):
-    """Print the model's prediction for each row of a LIBSVM file (default: standard input); its labels are ignored."""
+def command(model, source, decision, proba, output, as_json, split, zero_based, header, strict, force):
+    """Print the model's prediction for each row of a file (default: standard input), which needs no labels; those it has are ignored."""
     import json
 
     from rfx import files, methods
-    from rfx.cli.rows import labelled_rows
-    from rfx.data import svmlight
+    from rfx.cli.rows import rows_for
+    from rfx.data import schema, svmlight
     from rfx.errors import UsageError
     from rfx.methods import calibration
 
@@ -34,17 +36,22 @@ def command(model, source, decision, proba, output, as_json, split, zero_based, 
     method = methods.load(model)
     if proba:
         calibration.check(method)
-    X, _ = labelled_rows(source, split, zero_based, method.info["n_inputs"], method.info.get("seed", 0), method.letters)
+    X, _ = rows_for(method, source, split, zero_based, strict, "ignored", header)
     values = method.decision_function(X)
     shown = values if decision else calibration.probabilities(method, values) if proba else None
     if as_json:
-        found = {"predictions": method.labels(values).tolist()}
+        found = {"predictions": schema.shown(method, method.labels(values))}
         if method.classes is not None:
-            found = {"labels": method.classes.tolist()} | found
+            found = {"labels": schema.shown(method, method.classes)} | found
         if shown is not None:
             found["decision" if decision else "probabilities"] = shown.tolist()
         text = json.dumps(found) + "\n"
     else:
-        text = svmlight.numbers(method.labels(values) if shown is None else shown)
+        names = schema.shown(method, method.labels(values)) if shown is None else None
+        text = (
+            "\n".join([*names, ""])
+            if names and isinstance(names[0], str)
+            else svmlight.numbers(method.labels(values) if shown is None else shown)
+        )
     with svmlight.open_output(output) as handle:
         handle.write(text.encode())

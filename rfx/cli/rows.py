@@ -1,14 +1,30 @@
 """The rows that a command scores or predicts: a data set's test part, or all rows of a file."""
 
-from rfx.data import load, registry, svmlight
+import scipy.sparse
+
+from rfx.data import load, registry, svmlight, tables
 
 
-def labelled_rows(source: str, split: str | None, zero_based: bool, n_inputs: int | None, seed: int = 0, letters=None):
-    """(X, y): the test part of a named data set (all of it where it has none), or all rows of a file.
+def rows_for(method, source: str, split=None, zero_based=False, strict=False, targets="needed", header=None):
+    """(X, y) for a trained method: the test part of a named data set (all of it where it has none), or all rows of a file.
 
-    letters: those that sequences may have, None for all. Raises DataError when a file has more features than the model's n_inputs.
+    targets: needed, or ignored, and y is then None. Columns that the model never saw are left out with one warning, or refused
+    with a DataError where `strict`.
+    """
+    n_inputs = method.info["n_inputs"]
+    if not registry.has(source.partition(":")[0]):
+        return tables.other_rows(source, method.schema, n_inputs, zero_based, method.letters, strict, targets, header)
+    loaded = load(source, split=split, seed=method.info.get("seed", 0))
+    X, y = (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
+    return (svmlight.narrowed(X, n_inputs, source, strict) if scipy.sparse.issparse(X) else X), y
+
+
+def labelled_rows(source: str, n_inputs: int | None, zero_based: bool = False):
+    """(X, y): the test part of a named data set (all of it where it has none), or all rows of LIBSVM text.
+
+    Raises DataError when a file has more features than n_inputs.
     """
     if registry.has(source.partition(":")[0]):
-        loaded = load(source, split=split, seed=seed)
+        loaded = load(source)
         return (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
-    return svmlight.read(source, n_features=n_inputs, zero_based=zero_based, letters=letters)
+    return svmlight.read(source, n_features=n_inputs, zero_based=zero_based)

@@ -14,6 +14,9 @@ from rfx.cli.common import (
     named,
     print_path,
     print_row,
+    reading,
+    reading_options,
+    strict_option,
     threads_option,
 )
 from rfx.cli.progress import Progress, quiet_option
@@ -33,7 +36,7 @@ from rfx.cli.progress import Progress, quiet_option
     required=True,
     metavar="NAME|FILE",
     shell_complete=complete_data,
-    help="A data set's name, a LIBSVM file, or - for standard input.",
+    help="A data set's name, a file (LIBSVM, CSV, TSV, .npz, .npy, Parquet), or - for standard input.",
 )
 @click.option(
     "--test", default=None, metavar="NAME|FILE", help="Score on these rows; by default on the data set's test part, if it has one."
@@ -58,6 +61,8 @@ from rfx.cli.progress import Progress, quiet_option
 )
 @click.option("--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@reading_options
+@strict_option
 @click.option(
     "--stream", is_flag=True, help="Read --data (a LIBSVM or .csv file, or -) as it is needed, never all at once (doubly-sgd and its kind)."
 )
@@ -89,6 +94,11 @@ def command(
     trace,
     curve,
     zero_based,
+    target,
+    ignore,
+    header,
+    missing,
+    strict,
     stream,
     n_inputs,
     checkpoint,
@@ -99,7 +109,7 @@ def command(
     as_json,
     **options,
 ):
-    """Train a method on a data set or LIBSVM file; report, save and record it.
+    """Train a method on a data set or a file; report, save and record it.
 
     The score is on the test rows: those of --test, else of the data set; else on training rows that --cv or --holdout held out; else
     on the training rows themselves, which says little. The model is fitted to all training rows.
@@ -151,12 +161,14 @@ def command(
         "zero_based": zero_based,
         "trace": trace is not None,
         "curve": "test" if curve else None,
+        "reading": reading(target, ignore, header, missing) or None,
+        "strict": strict or None,
     } | streaming
     spec |= judging
-    target = None if model is None else Path(model)
+    place = None if model is None else Path(model)
     with Progress(f"training {method}", quiet) as progress:
         spec["progress"] = progress.tell
-        rows = single.execute_path(spec, target) if given.get("lam_path") else [single.execute(spec, target)]
+        rows = single.execute_path(spec, place) if given.get("lam_path") else [single.execute(spec, place)]
     for row in rows:
         steps = row.pop("trace", None)
         if trace is not None:

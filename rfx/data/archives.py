@@ -35,7 +35,7 @@ def max_bytes() -> int | None:
     return int(number) * unit
 
 
-def _most_held() -> int:
+def most_held() -> int:
     """Bytes that may be read whole: RFX_MAX_BYTES, else half of the memory that is free."""
     return max_bytes() or int(env.available_memory_mb() * (1 << 19))
 
@@ -46,7 +46,7 @@ class _Zip:
     @staticmethod
     def open(file):
         if hasattr(file, "read") and not file.seekable():  # its directory is at the end
-            most, content = _most_held(), io.BytesIO()
+            most, content = most_held(), io.BytesIO()
             while piece := file.read(_PIECE):  # piece by piece: asked for at once, the memory for all of them would be taken
                 content.write(piece)
                 if content.tell() > most:
@@ -136,7 +136,7 @@ def read_plain(file, name: str) -> bytearray:
     They may be as many as RFX_MAX_BYTES says, else as fill half of the memory that is free. Raises DataError with `name` when
     they are more, or damaged.
     """
-    limit = _most_held()
+    limit = most_held()
     message = (
         f"{name} holds more than {limit:,} bytes when it is unpacked, which is the most that are read; RFX_MAX_BYTES sets another limit"
     )

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from rfx.data import archives, fetch, registry, sequences, splits, svmlight, synthetic
-from rfx.errors import DataError, UsageError
+from rfx.data import archives, fetch, registry, sequences, splits, svmlight, synthetic, tables
+from rfx.data.schema import Schema
+from rfx.data.table import Reading
+from rfx.errors import UsageError
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
 
@@ -18,7 +20,8 @@ class Split:
 
     X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in sets: float64, float32 for
     the shape-alikes); y_train (n,) and y_test (m,) are float64. Without test rows X_test and y_test are None. `task` is
-    binary, multiclass or regression, and `info` the registry's entry; both are None for a file.
+    binary, multiclass or regression, and `info` the registry's entry; both are None for a file, but the task where labels are
+    words. `schema` is what the training rows taught about reading rows like them, None where that is nothing.
     """
 
     name: str
@@ -29,6 +32,7 @@ class Split:
     X_test: object = None
     y_test: np.ndarray | None = None
     info: registry.DatasetInfo | None = None
+    schema: Schema | None = None
 
 
 def load(
@@ -40,13 +44,16 @@ def load(
     seed=0,
     n_train=None,
     n_test=None,
+    reading=None,
+    strict=False,
 ) -> Split:
-    """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a LIBSVM file.
+    """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a file (see `tables`).
 
     `split`: a paper that uses the set (`yen2014`), `80/20`, or None for the set's own test file where there is one, else
     80/20; a file is not split unless `80/20` is asked for. `test`: a name or file whose rows to test on instead. `n_train`
     and `n_test` draw that many of the split's rows; `seed` decides that draw, the 80/20 cut, and which rows a paper's split has
     where the paper does not say which.
+    `reading` (Reading): what is said of a table; `strict`: test rows with columns that the training rows do not have are refused.
     Raises UsageError for an unknown name or split, DataError when the data can't be had or read.
     """
     base, _, settings = str(name_or_path).partition(":")
@@ -59,9 +66,9 @@ def load(
                 raise UsageError(f"{info.name} is a fixed data set and takes no settings (got {settings!r})")
             loaded = _registered(info, split, offline, seed)
     else:
-        loaded = _file(name_or_path, split, zero_based, seed)
+        loaded = _file(name_or_path, split, zero_based, seed, reading or Reading())
     if test is not None:
-        loaded.X_test, loaded.y_test = _test_rows(test, loaded.X_train, zero_based, offline, seed)
+        loaded.X_test, loaded.y_test = _test_rows(test, loaded, zero_based, offline, seed, strict, reading)
     loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
     if loaded.X_test is not None:
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
@@ -138,31 +145,30 @@ def _stacked(parts, roles):
     return scipy.sparse.vstack([X for X, _ in chosen], format="csr"), np.concatenate([y for _, y in chosen])
 
 
-def _file(path, split, zero_based, seed):
+def _file(path, split, zero_based, seed, reading):
     if str(path) != "-" and not Path(path).exists():
         try:
             registry.get(str(path).partition(":")[0])
         except UsageError as error:
             raise UsageError(f"{path} is no file, and {error}") from None
     _check_split(str(path), split, [SHARE])
-    X, y = svmlight.read(path, zero_based=zero_based)
+    (X, y), (X_test, y_test), schema = tables.training_rows(
+        path, reading, zero_based, lambda n: (None, None) if split is None else splits.cut(n, None, None, seed)
+    )
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
-    if split is None:
-        return Split(name, "all", None, X, y)
-    train, test = splits.cut(len(y), None, None, seed)
-    return Split(name, split, None, X[train], y[train], X[test], y[test])
+    task = None if schema is None else schema.task()
+    return Split(name, "all" if split is None else split, task, X, y, X_test, y_test, schema=schema)
 
 
-def _test_rows(test, X, zero_based, offline, seed):
-    """The rows of a file, or the test rows of a named set (all its rows where it has no test file), to go with the rows X."""
-    n_features = X.shape[1]
+def _test_rows(test, loaded, zero_based, offline, seed, strict, reading):
+    """The rows of a file, or the test rows of a named set (all its rows where it has no test file), to go with the training rows."""
+    X, n_features = loaded.X_train, loaded.X_train.shape[1]
     base = str(test).partition(":")[0]
     if not registry.has(base):
         if str(test) != "-" and not Path(test).exists():
             registry.get(base)
-        return svmlight.read(test, n_features=n_features, zero_based=zero_based, letters=sequences.letters(X))
+        header = None if reading is None else reading.header
+        return tables.other_rows(test, loaded.schema, n_features, zero_based, sequences.letters(X), strict, header=header)
     other = load(test, offline=offline, seed=seed)
-    if other.X_test.shape[1] > n_features:
-        raise DataError(f"{base} has {other.X_test.shape[1]} features, but the model was trained on {n_features}")
     X = other.X_test
-    return (_widened(X, n_features) if scipy.sparse.issparse(X) else X), other.y_test
+    return (svmlight.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X), other.y_test

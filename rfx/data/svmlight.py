@@ -10,14 +10,15 @@ import mmap
 import os
 import stat
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
 from rfx import files
-from rfx.data import archives, sequences, svmtext, textcache
-from rfx.errors import DataError
+from rfx.data import archives, labelwords, schema, sequences, svmtext, textcache
+from rfx.errors import DataError, RfxWarning
 
 _VALUES_A_BLOCK = 1 << 16
 _HEAD = 1 << 16  # bytes that tell what a file is
@@ -27,8 +28,12 @@ class Text:
     """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw (bytes or mmap), and
     status (the file's os.stat_result, or None where a cache could not tell whether it has changed)."""
 
-    def __init__(self, path):
+    def __init__(self, path, content=None):
+        """content: the plain bytes, where they were read already."""
         self.path, self.status = None, None
+        if content is not None:
+            self.name, self.raw = "standard input" if str(path) == "-" else files.shown(path), content
+            return
         if str(path) == "-":
             self.name = "standard input"
             self.raw = archives.read_plain(sys.stdin.buffer, self.name)
@@ -52,6 +57,16 @@ class Text:
         return archives.read_plain(handle, self.name) if archives.codec(raw[:8]) else raw
 
 
+class Labels:
+    """The words that labels may be. names: ascending, what the numbers 0, 1, … of y stand for; None where labels are numbers.
+
+    known: the names are those of a model, and others come behind them. optional: rows may have no label at all.
+    """
+
+    def __init__(self, names=None, known=False, optional=False):
+        self.names, self.known, self.optional = names, known, optional
+
+
 def _is_text(path) -> bool:
     """Does the file begin with good rows, at least one of them with a feature? Only its head is looked at."""
     with open(path, "rb") as handle:
@@ -66,11 +81,13 @@ def _is_text(path) -> bool:
 KIND = files.Kind("LIBSVM text", _is_text)
 
 
-def read(path, n_features=None, zero_based=False, cache=True, letters=None):
+def read(path, n_features=None, zero_based=False, cache=True, letters=None, labels=None, wider="refuse"):
     """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input), or one of sequences, told by its first row.
 
     Parameters: `n_features`, the number of columns (default: the largest index in the file); `zero_based`, indices start
-    at 0 instead of 1; `cache`, keep and use a binary copy (see `textcache`); `letters`, those that sequences may have.
+    at 0 instead of 1; `cache`, keep and use a binary copy (see `textcache`); `letters`, those that sequences may have;
+    `labels` (Labels), that labels may be words, by default numbers only; `wider`, what becomes of columns from n_features on:
+    "refuse", or "leave out" with one warning.
     Returns X, csr_matrix (n_rows, n_features) of float64, its indices int32 unless they need int64, entries as in the
     file (explicit zeros are kept); and y, float64 (n_rows,). Of sequences (see `sequences`) X is an array of letters' codes.
     Raises DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM file.
@@ -81,20 +98,53 @@ def read(path, n_features=None, zero_based=False, cache=True, letters=None):
         text = path if isinstance(path, Text) else Text(path)
         if sequences.recognised(text.raw):
             return sequences.parse(text.raw, text.name, n_features, letters)
-        arrays = _parsed(text, zero_based)
+        if labels is not None and (labelwords.recognised(text.raw) or (labels.optional and labelwords.lacking(text.raw))):
+            cache, arrays = False, _worded(text, zero_based, labels)
+        else:
+            arrays = _parsed(text, zero_based)
         if cache and text.status is not None:
             textcache.save(text.path, text.status, zero_based, arrays)
-    labels, indptr, indices, values = arrays
+    y, indptr, indices, values = arrays
     width = int(indices.max()) + 1 if len(indices) else 0
-    if n_features is not None and width > n_features:
+    narrow = n_features is not None and width > n_features
+    if narrow and wider == "refuse":
         _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
-    shape = (len(labels), width if n_features is None else n_features)
+    shape = (len(y), width if n_features is None or narrow else n_features)
     X = scipy.sparse.csr_matrix(shape, dtype=np.float64)
     # Assigned rather than passed: the constructor would read every index once more, to check it.
     X.indptr, X.indices, X.data = indptr, indices, values
     X.has_sorted_indices = True
     X.has_canonical_format = True
-    return X, labels
+    return (narrowed(X, n_features, text.name if text else files.shown(path)) if narrow else X), y
+
+
+def _worded(text, zero_based, labels):
+    """The arrays of a text whose labels are words, or, where they may, lacking."""
+    if not labelwords.recognised(text.raw):
+        return _parsed(Text(text.path or "-", labelwords.unlabelled(text.raw)), zero_based)
+    raw, words = labelwords.numbered(text.raw, text.name)
+    _, *arrays = _parsed(Text(text.path or "-", raw), zero_based)
+    if labels.optional:
+        return [np.zeros(len(words.codes)), *arrays]
+    if labels.known and labels.names is None:
+        raise DataError(f"{text.name} has words as labels ({', '.join(words.values[:5]):.100}), but the model's are numbers")
+    if not labels.known:
+        labels.names = sorted(words.values)
+    return [schema.places(words, labels.names, text.name), *arrays]
+
+
+def narrowed(X, n_features: int, name: str, strict: bool = False):
+    """X (n, d), CSR, with n_features columns; those that it has beyond are left out with one warning, or refused where strict."""
+    if X.shape[1] > n_features:
+        beyond = X.indices >= n_features
+        rows, columns = np.count_nonzero(np.diff(np.concatenate([[0], np.cumsum(beyond)])[X.indptr])), len(np.unique(X.indices[beyond]))
+        what = f"{name} has columns beyond the {n_features:,} that the model was trained on ({columns:,} of them, in {rows:,} rows)"
+        if strict:
+            raise DataError(f"{what}; without --strict they are left out")
+        if columns:
+            warnings.warn(f"{what}, which are left out", RfxWarning, stacklevel=2)
+        return X[:, :n_features]
+    return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
 
 def _parsed(text, zero_based):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rfx.data import schema
 from rfx.methods import calibration
 
 
@@ -41,7 +42,7 @@ def measures(method, decision, y) -> dict:
         "accuracy": float(np.mean(found == y)),
         "balanced_accuracy": float(np.mean(recalls)),
         **more,
-        "labels": labels.tolist(),
+        "labels": schema.shown(method, labels),
         "confusion": confusion.tolist(),
     }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rfx import data, env, methods
+from rfx.data.table import Reading
 from rfx.errors import DataError
 from rfx.experiments import heldout, keys, metrics, results, streamed, traces
 from rfx.options import Path as LamPath
@@ -20,7 +21,8 @@ def train(spec: dict):
     """Train the method of a spec on the training rows of its data: (method, data.Split).
 
     spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
-    calibrate (see heldout), trace, curve (see streamed), stream, n_inputs, checkpoint, every, resume, progress.
+    calibrate (see heldout), trace, curve (see streamed), reading (of a table, the fields of
+    data.table.Reading), strict, stream, n_inputs, checkpoint, every, resume, progress.
     """
     heldout.check(spec)
     options = {key: value for key, value in spec["options"].items() if value is not None}
@@ -33,6 +35,7 @@ def train(spec: dict):
         method = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
         streamed.prepare(method, spec, split)
         method.progress = spec.get("progress")
+        method.schema = split.schema
         method.fit(split.X_train, split.y_train)
     method.info |= {
         "dataset": split.name,
@@ -56,6 +59,8 @@ def load(spec: dict):
         test=spec.get("test"),
         zero_based=bool(spec.get("zero_based")),
         seed=spec.get("seed") or 0,
+        reading=Reading(**spec.get("reading") or {}),
+        strict=bool(spec.get("strict")),
     )
 
 

@@ -8,6 +8,7 @@ from rfx import kernels, losses
 from rfx import model as model_file
 from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler
+from rfx.data.schema import Schema
 from rfx.errors import DataError, UsageError, or_near
 from rfx.methods import gamma, width
 from rfx.methods.calibration import Calibration
@@ -56,6 +57,8 @@ class Method(Choosing):
         self.info: dict = {}
         self.held_out: tuple | None = None
         self.chosen: dict = {}
+        # what the training rows taught about reading rows like them, where they came from a table or have words as labels
+        self.schema: Schema | None = None
 
     @classmethod
     def declared(cls) -> dict[str, Option]:
@@ -295,6 +298,7 @@ class Method(Choosing):
             "target_scaler": None if self.target_scaler is None else self.target_scaler.to_dict(),
             "scaling": self.params["scaling"],
             "plugins": self._plugins(),
+            "schema": None if self.schema is None else self.schema.to_dict(),
         }
         if self.calibration is not None:
             header["calibration"] = self.calibration.to_dict()
@@ -355,6 +359,9 @@ class Method(Choosing):
         self.classes = None if self.task == "regression" else arrays["classes"]
         if header.get("calibration") is not None:
             self.calibration = Calibration.from_dict(header["calibration"], cls._sizes(header, arrays)["outputs"])
+        self.schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
+        if self.schema is not None and self.schema.inputs is not None and self.schema.width != self.info["n_inputs"]:
+            raise DataError("its schema has another number of columns than its inputs")
         self._restore(header, arrays)
         return self
 

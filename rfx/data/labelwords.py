@@ -1,0 +1,60 @@
+"""LIBSVM text whose labels are words, or that has none: rewritten with numbers as labels for the reader of strict text."""
+
+import re
+
+import numpy as np
+
+from rfx.data.table import Words
+from rfx.errors import DataError
+
+_HEAD = 1 << 16
+# The first word of a row: a label begins with a letter, and an entry has its colon behind a whole number.
+_FIRST = re.compile(rb"^[ \t\r]*+([^ \t\r\n#]++)", re.MULTILINE)
+_WORD = re.compile(rb"(?:[A-Za-z_]|[^\x00-\x7f])[^:]*+")
+_NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
+_ENTRY = re.compile(rb"[0-9]++:")
+
+
+def is_word(word: bytes) -> bool:
+    return _WORD.fullmatch(word) is not None and _NO_WORD.fullmatch(word) is None
+
+
+def recognised(raw) -> bool:
+    """Is the first row's label a word?"""
+    first = _FIRST.search(bytes(raw[:_HEAD]))
+    return first is not None and is_word(first[1])
+
+
+def lacking(raw) -> bool:
+    """Has the first row no label?"""
+    first = _FIRST.search(bytes(raw[:_HEAD]))
+    return first is not None and _ENTRY.match(first[1]) is not None
+
+
+def unlabelled(raw) -> bytes:
+    """The text with the label 0 before every row that has none."""
+    return _FIRST.sub(lambda found: b"0 " + found[0].lstrip() if _ENTRY.match(found[1]) else found[0], bytes(raw))
+
+
+def numbered(raw, name: str) -> tuple[bytes, Words]:
+    """(the text with the label's number in the place of each label, the words of all rows' labels).
+
+    A word becomes a number of the same length, so that columns stay where they are. Raises DataError, naming the line, for a
+    label that is no word.
+    """
+    raw = bytes(raw)
+    numbers: dict[bytes, int] = {}
+    codes = []
+
+    def replace(found):
+        word = found[1]
+        if not is_word(word):
+            at = found.start(1)
+            line, column = raw.count(b"\n", 0, at) + 1, at - raw.rfind(b"\n", 0, at)
+            shown = word[:40].decode("utf-8", "backslashreplace")
+            raise DataError(f"{name}, line {line}, column {column}: the label {shown!r} is not a word, as the labels before are")
+        codes.append(numbers.setdefault(word, len(numbers)))
+        return found[0][: -len(word)] + b"0" * len(word)
+
+    text = _FIRST.sub(replace, raw)
+    return text, Words(np.array(codes, np.int32), [word.decode("utf-8", "backslashreplace") for word in numbers])

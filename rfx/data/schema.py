@@ -1,0 +1,292 @@
+"""What the training rows of a table teach about reading rows like them: columns, categories, what replaces missing cells, labels.
+
+It goes into the model file, so that other rows are read by the names of their columns, in any order and among others.
+"""
+
+import warnings
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import scipy.sparse
+
+from rfx.data.csvtext import is_number
+from rfx.data.table import Table, Words, check_finite
+from rfx.errors import DataError, RfxWarning
+
+# Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
+_SPARSE_WIDTH = 256
+_SHOWN = 5
+
+
+@dataclass
+class Input:
+    """A column of the inputs: its name, its position in the training table, its categories (None: numbers), and what stands for a
+    missing cell (a number or a category; None: it is refused)."""
+
+    name: str
+    position: int
+    categories: list[str] | None = None
+    fill: float | str | None = None
+
+    @property
+    def width(self) -> int:
+        return 1 if self.categories is None else len(self.categories)
+
+
+@dataclass
+class Schema:
+    """How rows become X and y. inputs None: the columns go by their index, as in LIBSVM text, and only the labels are learnt.
+
+    named: columns are found by name. size: columns of the training table. target: name and position of the targets' column.
+    labels: the words that the targets 0, 1, … stand for, ascending; None where the targets are numbers.
+    """
+
+    inputs: list[Input] | None = None
+    named: bool = False
+    size: int = 0
+    target: tuple[str, int] | None = None
+    ignored: tuple[str, ...] = ()
+    labels: list[str] | None = None
+
+    # ------------------------------------------------------------------ what it says
+
+    @property
+    def width(self) -> int:
+        """Columns of X."""
+        return sum(column.width for column in self.inputs)
+
+    def titles(self) -> list[str]:
+        """A name for each column of X: the column's own, or column=category."""
+        return [
+            title
+            for column in self.inputs
+            for title in ([column.name] if column.categories is None else [f"{column.name}={word}" for word in column.categories])
+        ]
+
+    def words(self) -> set[str]:
+        """The names of the columns that are words, the targets' among them."""
+        found = {column.name for column in self.inputs if column.categories is not None}
+        return found | ({self.target[0]} if self.labels and self.target else set())
+
+    def task(self) -> str | None:
+        """The task that the labels are for; None where they are numbers."""
+        return None if self.labels is None else "binary" if len(self.labels) == 2 else "multiclass"
+
+    # ------------------------------------------------------------------ rows
+
+    def encode(self, table: Table, strict: bool = False, targets: str = "needed"):
+        """X (n, width), array or, where it is wide and mostly zeros, CSR, and y (n,), None where the table has none.
+
+        targets: needed, or ignored. What the training rows did not have (columns, categories) is left out with one warning, or
+        refused where `strict`. Raises DataError for columns that are not there, missing cells, words among numbers.
+        """
+        found, target = self._found(table, targets == "needed")
+        self._check_others(table, found, target, strict)
+        parts = [self._column(table, position, column, strict) for position, column in zip(found, self.inputs)]
+        X = _assembled(parts, self.inputs, table.n_rows)
+        return X, None if target is None or targets != "needed" else encode_labels(table, target, self.labels)
+
+    def _found(self, table, needed):
+        """The positions of the inputs' columns and the targets' one in a table."""
+        if self.named and table.named:
+            places = {name: position for position, name in enumerate(table.names)}
+            missing = [column.name for column in self.inputs if column.name not in places]
+            if missing:
+                raise DataError(
+                    f"{table.name} has no column {_listed(missing)}, which the model was trained with; its columns are "
+                    f"{', '.join(table.names):.300}"
+                )
+            target = places.get(self.target[0]) if self.target else None
+            if target is None:
+                target = table.own_target
+            if target is None and needed:
+                which = f"column {self.target[0]!r}, which has the targets" if self.target else "targets"
+                raise DataError(f"{table.name} has no {which}")
+            return [places[column.name] for column in self.inputs], target
+        target = self.target[1] if self.target else table.own_target
+        if len(table.names) == self.size:
+            return [column.position for column in self.inputs], target
+        if len(table.names) == self.size - 1 and target is not None and not needed:
+            return [column.position - (column.position > target) for column in self.inputs], None
+        if self.target is None and table.own_target == self.size and len(table.names) == self.size + 1:
+            return [column.position for column in self.inputs], table.own_target
+        raise DataError(
+            f"{table.name} has {len(table.names)} columns without names, but the model was trained on {self.size}"
+            + (", and the targets are needed" if needed and len(table.names) == self.size - 1 else "")
+        )
+
+    def _check_others(self, table, found, target, strict):
+        if not (self.named and table.named):
+            return
+        known = {*found, target} | {position for position, name in enumerate(table.names) if name in self.ignored}
+        others = [name for position, name in enumerate(table.names) if position not in known]
+        if others:
+            _left_out(f"{table.name} has columns that the model never saw", others, strict)
+
+    def _column(self, table, position, column, strict):
+        """Numbers (n,), or the numbers of categories (n,), -1 for one that the training rows did not have."""
+        values = table.columns[position]
+        check_finite(table, position)
+        if column.categories is None:
+            return _filled(_numbers(table, position, values), column.fill, table, position)
+        if not isinstance(values, Words):
+            values = Words(np.where(np.isnan(values), -1, np.unique(values, return_inverse=True)[1]).astype(np.int32),
+                           [f"{value:g}" for value in np.unique(values)])  # fmt: skip
+        places = {word: place for place, word in enumerate(column.categories)}
+        table_of = np.array([places.get(word, -1) for word in values.values] + [0], np.int64)
+        codes = table_of[values.codes]
+        new = [word for word, place in zip(values.values, table_of) if place < 0]
+        if new and (codes[values.codes >= 0] < 0).any():
+            row = int(np.argmax((codes < 0) & (values.codes >= 0)))
+            _left_out(f"{table.place(row)}: {table.title(position)} has categories that the model never saw", new, strict)
+        fill = None if column.fill is None else places[column.fill]
+        gone = values.codes < 0
+        if gone.any() and fill is None:
+            raise _missing(table, position, int(np.argmax(gone)))
+        codes[gone] = -1 if fill is None else fill
+        return codes
+
+    # ------------------------------------------------------------------ the model file
+
+    def to_dict(self) -> dict:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, saved: dict) -> "Schema":
+        """Of a model file's header; DataError where it makes no sense."""
+        try:
+            inputs = saved["inputs"]
+            found = cls(
+                None if inputs is None else [Input(**column) for column in inputs],
+                bool(saved["named"]),
+                int(saved["size"]),
+                None if saved["target"] is None else (saved["target"][0], saved["target"][1]),
+                tuple(saved["ignored"]),
+                saved["labels"],
+            )
+            found._check()
+        except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            raise DataError(f"its schema is damaged ({type(error).__name__}: {error!s:.100})") from None
+        return found
+
+    def _check(self):
+        """ValueError where a file's schema does not fit together."""
+
+        def is_words(values, least=0):
+            return isinstance(values, list) and len(values) >= least and all(isinstance(value, str) for value in values)
+
+        def is_place(value):
+            return type(value) is int and 0 <= value < self.size
+
+        good = self.labels is None or (is_words(self.labels, 1) and len(set(self.labels)) == len(self.labels))
+        good = good and (self.target is None or (isinstance(self.target[0], str) and is_place(self.target[1])))
+        good = good and is_words(list(self.ignored))
+        for column in self.inputs or ():
+            good = good and isinstance(column.name, str) and is_place(column.position)
+            if column.categories is None:
+                good = good and (column.fill is None or (isinstance(column.fill, (int, float)) and np.isfinite(column.fill)))
+            else:
+                good = good and is_words(column.categories, 1) and (column.fill is None or column.fill in column.categories)
+        if not good:
+            raise ValueError("its parts do not fit one another")
+
+
+def shown(method, labels) -> list:
+    """The words that the labels (n,) of a trained method stand for, where they are words; else themselves, as numbers."""
+    known = method.schema.labels if method.schema is not None and method.task != "regression" else None
+    return np.asarray(labels).tolist() if known is None else [known[int(label)] if label < len(known) else "unknown" for label in labels]
+
+
+def _listed(names) -> str:
+    text = ", ".join(f"{name!r:.80}" for name in names[:_SHOWN])
+    return text + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+
+
+def _left_out(what, names, strict):
+    if strict:
+        raise DataError(f"{what}: {_listed(names)}; without --strict they are left out")
+    warnings.warn(f"{what}, which are left out: {_listed(names)}", RfxWarning, stacklevel=2)
+
+
+def _missing(table, position, row, hint=True):
+    advice = "; give it a value, or --missing mean, median or most_frequent when training" if hint else ""
+    return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
+
+
+def _numbers(table, position, values):
+    if not isinstance(values, Words):
+        return values
+    bad = np.array([not is_number(word) for word in values.values] + [False])
+    row = int(np.argmax(bad[values.codes]))
+    if not bad[values.codes].any():
+        return np.array([*map(float, values.values), np.nan])[values.codes]
+    raise DataError(f"{table.place(row)}: {table.title(position)} has {values.values[values.codes[row]]!r:.80}, which is not a number")
+
+
+def _filled(values, fill, table, position):
+    gone = np.isnan(values)
+    if not gone.any():
+        return values
+    if fill is None:
+        raise _missing(table, position, int(np.argmax(gone)))
+    return np.where(gone, fill, values)
+
+
+def _assembled(parts, inputs, n_rows):
+    width = sum(column.width for column in inputs)
+    if width <= max(_SPARSE_WIDTH, 4 * len(inputs)):
+        X, at = np.zeros((n_rows, width)), 0
+        for part, column in zip(parts, inputs):
+            if column.categories is None:
+                X[:, at] = part
+            else:
+                known = np.flatnonzero(part >= 0)
+                X[known, at + part[known]] = 1.0
+            at += column.width
+        return X
+    rows, columns, values, at = [], [], [], 0
+    for part, column in zip(parts, inputs):
+        kept = np.flatnonzero(part if column.categories is None else part >= 0)
+        rows.append(kept)
+        columns.append(np.full(len(kept), at) if column.categories is None else at + part[kept])
+        values.append(part[kept] if column.categories is None else np.ones(len(kept)))
+        at += column.width
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    return scipy.sparse.csr_matrix(entries, (n_rows, width), dtype=np.float64)
+
+
+def encode_labels(table: Table, position: int, labels: list[str] | None):
+    """y (n,) of a column of targets: numbers, or the places of words among `labels`; words that are not there come behind them.
+
+    Raises DataError where a cell is missing, is no number where numbers are meant, or no label is known.
+    """
+    values = table.columns[position]
+    check_finite(table, position)
+    if labels is None:
+        return _numbers_known(table, position, values)
+    if not isinstance(values, Words):
+        raise DataError(f"{table.title(position)} of {table.name} has numbers, but the labels are {', '.join(labels[:_SHOWN]):.200}")
+    if (values.codes < 0).any():
+        raise _missing(table, position, int(np.argmax(values.codes < 0)), hint=False)
+    return places(values, labels, table.name)
+
+
+def places(values: Words, labels: list[str], name: str) -> np.ndarray:
+    """(n,) float64 the places of words among the labels; those that are not among them come behind, with one warning."""
+    known = {label: place for place, label in enumerate(labels)}
+    new = [word for number, word in enumerate(values.values) if word not in known and (values.codes == number).any()]
+    if new and len(new) == len(values.values):
+        raise DataError(
+            f"none of the labels of {name} ({', '.join(new[:_SHOWN]):.200}) is among the model's ({', '.join(labels[:_SHOWN]):.200})"
+        )
+    if new:
+        warnings.warn(f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200}", RfxWarning, stacklevel=2)
+    extra = {word: len(labels) + place for place, word in enumerate(new)}
+    return np.array([known.get(word, extra.get(word, -1)) for word in values.values], np.float64)[values.codes]
+
+
+def _numbers_known(table, position, values):
+    numbers = _numbers(table, position, values)
+    if np.isnan(numbers).any():
+        raise _missing(table, position, int(np.argmax(np.isnan(numbers))), hint=False)
+    return numbers

@@ -1,0 +1,266 @@
+"""Files of rows in any format that rfx reads: what format one has, and its rows as a table, or as plain columns by their index.
+
+By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, where LIBSVM text is what nothing else is.
+"""
+
+import io
+import sys
+from pathlib import Path
+
+from rfx import files
+from rfx.data import archives, arrayfiles, csvtext, labelwords, sequences, svmlight
+from rfx.data.learner import learn
+from rfx.data.schema import Input, Schema, encode_labels, places
+from rfx.data.table import Reading, Table, Words, joined
+from rfx.errors import DataError, UsageError
+
+_SUFFIXES = {
+    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",
+    ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
+}  # fmt: skip
+_HEAD = 1 << 16
+TABLES = ("csv", "tsv", "npy", "npz", "parquet")
+
+
+def kind_of_name(path) -> str | None:
+    """The format that a file's name says."""
+    return _SUFFIXES.get(Path(archives.plain_name(path)).suffix.lower())
+
+
+def kind_of_content(head: bytes) -> str:
+    """The format of what begins with these plain bytes."""
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"\x93NUMPY"):
+        return "npy"
+    if head.startswith(b"PK\x03\x04") and b".npy" in head[:256]:
+        return "npz"
+    return "csv" if csvtext.looks_like(head) and not sequences.recognised(head) else "libsvm"
+
+
+class File:
+    """A file of rows, or standard input (`-`): name for messages, kind one of csv, tsv, npy, npz, parquet, libsvm.
+
+    Raises DataError where it can't be read.
+    """
+
+    def __init__(self, path, table: bool = False):
+        """table: whether one is expected, so that text that could be either is one."""
+        self.path = str(path)
+        self.name = "standard input" if self.path == "-" else files.shown(path)
+        self._content = None
+        if self.path == "-":
+            self._content = _whole(sys.stdin.buffer, self.name)
+        elif not Path(path).is_file() and Path(path).exists() and not Path(path).is_dir():
+            with open(path, "rb") as handle:  # a pipe is read once
+                self._content = _whole(handle, self.name)
+        self.kind = (None if self.path == "-" else kind_of_name(path)) or self._told(table)
+
+    def _told(self, table):
+        head = self._content[:_HEAD] if self._content is not None else b""
+        if self._content is None:
+            try:
+                with open(self.path, "rb") as handle:
+                    head = handle.read(_HEAD)
+            except OSError as error:
+                raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
+            if kind_of_content(head) not in ("npz", "parquet", "npy") and archives.codec(head[:8]):
+                with self.open() as handle:
+                    head = _read(handle, _HEAD, self.name)
+        kind = kind_of_content(bytes(head))
+        plain = labelwords.recognised(head) or labelwords.lacking(head)
+        return "csv" if table and kind == "libsvm" and not _has_entry(bytes(head)) and (plain or csvtext.is_number(_first(head))) else kind
+
+    def open(self):
+        """A binary handle on the content, unpacked where that is text."""
+        if self._content is not None:
+            return io.BytesIO(self._content)
+        try:
+            packed = kind_of_name(self.path) in ("npz", "parquet", "npy") or getattr(self, "kind", None) in ("npz", "parquet", "npy")
+            return open(self.path, "rb") if packed else archives.open_plain(self.path)
+        except archives.DAMAGE as error:
+            raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
+
+    def libsvm(self):
+        """What svmlight.read takes as its path."""
+        return svmlight.Text(self.path, self._content) if self._content is not None else self.path
+
+    def dialect(self, header: bool | None) -> csvtext.Dialect:
+        """How a CSV text is written."""
+        with self.open() as handle:
+            head = _read(handle, _HEAD, self.name)
+        return csvtext.dialect(head, self.name, header, "\t" if self.kind == "tsv" else None)
+
+    def read(self, reading: Reading, schema: Schema | None = None):
+        """A Table, or (X, column of targets or None) of a sparse matrix; schema: what columns are words in."""
+        if self.kind in ("csv", "tsv"):
+            return self._csv(reading, schema)
+        with self.open() as handle:
+            return {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": arrayfiles.parquet}[self.kind](handle, self.name)
+
+    def _csv(self, reading, schema):
+        shape = self.dialect(reading.header)
+        forced = words_of(shape, schema)
+        while True:
+            try:
+                with self.open() as handle:
+                    parts = list(csvtext.tables(_Checked(handle, self.name), shape, forced))
+                if not parts:
+                    raise DataError(f"{self.name} has no rows, only a header" if shape.header else f"{self.name} has no rows")
+                return joined(parts)
+            except csvtext.KindChanged as change:
+                forced = forced | change.columns
+
+
+def words_of(shape: csvtext.Dialect, schema: Schema | None) -> frozenset[int]:
+    """The positions of the columns that are words by the schema."""
+    if schema is None or schema.inputs is None:
+        return frozenset()
+    if schema.named and shape.header:
+        return frozenset(place for place, name in enumerate(shape.names) if name in schema.words())
+    titles = {column.position for column in schema.inputs if column.categories is not None}
+    return (
+        frozenset(titles | ({schema.target[1]} if schema.labels and schema.target else set()))
+        if len(shape.names) == schema.size
+        else frozenset()
+    )
+
+
+class _Checked:
+    """A handle whose damage is a sentence."""
+
+    def __init__(self, handle, name):
+        self._handle, self._name = handle, name
+
+    def read(self, count):
+        return _read(self._handle, count, self._name)
+
+
+def _read(handle, count, name):
+    try:
+        return handle.read(count)
+    except archives.DAMAGE as error:
+        raise DataError(f"{name} is damaged or cut off ({error}); get it again") from None
+
+
+def _whole(handle, name) -> bytes:
+    """All bytes of a pipe, unpacked unless they are an archive of arrays."""
+    head = b""
+    while len(head) < 256 and (more := handle.read(256 - len(head))):
+        head += more
+    rest = archives.joined(head, handle)
+    if kind_of_content(head) not in ("npz", "parquet", "npy"):
+        return bytes(archives.read_plain(rest, name))
+    most, content = archives.most_held(), bytearray()
+    while piece := rest.read(1 << 20):
+        content += piece
+        if len(content) > most:
+            raise DataError(f"{name} holds more than {most:,} bytes, which is the most that are read; RFX_MAX_BYTES sets another limit")
+    return bytes(content)
+
+
+def _first(head) -> str:
+    line = next((line for line in bytes(head).splitlines() if line.strip()), b"")
+    return line.decode("utf-8", "replace").strip()
+
+
+def _has_entry(head) -> bool:
+    return any(word.split(b":")[0].isdigit() and b":" in word for word in next(iter(head.strip().splitlines()), b"").split())
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def check_reading(file: File, reading: Reading) -> None:
+    """Refuse what only tables have for LIBSVM text, with a UsageError."""
+    if file.kind != "libsvm":
+        return
+    given = {"--target": reading.target, "--header": reading.header, "--ignore": reading.ignore or None}
+    given["--missing"] = None if reading.missing == "refuse" else reading.missing
+    for option, value in given.items():
+        if value is not None:
+            raise UsageError(f"{option} is for tables such as CSV, but {file.name} is LIBSVM text")
+
+
+def plain_rows(content, name: str):
+    """X, y and the Schema, None for labels that are numbers, of a sparse matrix and its column of targets."""
+    X, column = content
+    if column is None:
+        raise DataError(f"{name} has no targets y")
+    if isinstance(column, Words):
+        schema = Schema(labels=sorted({column.values[code] for code in column.codes if code >= 0}))
+        return X, places(column, schema.labels, name), schema
+    return X, encode_labels(Table(name, ["y"], True, [column]), 0, None), None
+
+
+def training_rows(path, reading: Reading, zero_based: bool, cut):
+    """(X, y) of the training rows and of the others, and the Schema learnt on the first; None for one that has nothing to say.
+
+    cut: a function of the number of rows that returns the numbers of the training rows and of the others, either None for all.
+    """
+    file = File(path)
+    check_reading(file, reading)
+    content = None if file.kind == "libsvm" else file.read(reading)
+    if isinstance(content, Table):
+        train, test = cut(content.n_rows)
+        rows = content if train is None else content.rows(train)
+        schema = learn(rows, reading)
+        return schema.encode(rows), (None, None) if test is None else schema.encode(content.rows(test)), schema
+    if content is None:
+        labels = svmlight.Labels()
+        X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
+        schema = None if labels.names is None else Schema(labels=labels.names)
+    else:
+        X, y, schema = plain_rows(content, file.name)
+    train, test = cut(X.shape[0])
+    first = (X, y) if train is None else (X[train], y[train])
+    return first, (None, None) if test is None else (X[test], y[test]), schema
+
+
+def other_rows(path, schema: Schema | None, n_inputs, zero_based=False, letters=None, strict=False, targets="needed", header=None):
+    """X (n, n_inputs) and y of the rows of a file, read as the schema of a model has it; y is None where `targets` is ignored.
+
+    Raises DataError where the file does not go with the model.
+    """
+    by_name = schema is not None and schema.inputs is not None
+    file = File(path, table=by_name)
+    if file.kind != "libsvm":
+        content = file.read(Reading(header=header), schema)
+        if isinstance(content, Table):
+            if by_name:
+                return schema.encode(content, strict, targets)
+            return _by_position(content, schema, n_inputs, strict, targets)
+        X, column = content
+        X = svmlight.narrowed(X, n_inputs, file.name, strict)
+        if targets == "ignored":
+            return X, None
+        if isinstance(column, Words):
+            return X, places(column, _labels(schema, column, file.name), file.name)
+        return X, plain_rows(content, file.name)[1]
+    labels = svmlight.Labels(None if schema is None else schema.labels, known=True, optional=targets == "ignored")
+    X, y = svmlight.read(
+        file.libsvm(), n_features=n_inputs, zero_based=zero_based, letters=letters, labels=labels, wider="refuse" if strict else "leave out"
+    )
+    return X, None if targets == "ignored" else y
+
+
+def _labels(schema, column, name):
+    if schema is None or schema.labels is None:
+        raise DataError(f"{name} has words as labels ({', '.join(column.values[:5]):.100}), but the model's are numbers")
+    return schema.labels
+
+
+def _by_position(table, schema, n_inputs, strict, targets):
+    """Rows of a table for a model that was trained on columns by their index: all columns are inputs, but the file's own targets."""
+    if table.own_target is None and targets == "needed":
+        raise DataError(
+            f"{table.name} is a table, but the model was trained on columns by their index; rfx convert writes LIBSVM text of a table"
+        )
+    inputs = [position for position in range(len(table.columns)) if position != table.own_target]
+    if len(inputs) != n_inputs:
+        raise DataError(f"{table.name} has {len(inputs)} columns of inputs, but the model was trained on {n_inputs}")
+    own = Schema(
+        [Input(table.names[position], position) for position in inputs], False, len(table.columns),
+        None if table.own_target is None else ("y", table.own_target), (), None if schema is None else schema.labels,
+    )  # fmt: skip
+    return own.encode(table, strict, targets)

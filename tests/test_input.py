@@ -1,0 +1,283 @@
+"""A person's own file, through the shell: tables in every format, labels that are words, rows without labels, columns never seen."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from rfx import methods
+from rfx.cli import main
+from rfx.data import load, svmlight, tables
+from rfx.data.schema import Schema
+from rfx.data.table import Reading
+from rfx.errors import DataError
+
+RNG = np.random.default_rng(1)
+N = 240
+AGE = RNG.integers(18, 80, N)
+JOB = RNG.choice(["clerk", "smith", "baker, head"], N)
+HEIGHT = np.round(RNG.normal(170, 10, N), 2)
+BUYS = np.where((AGE > 50) ^ (JOB == "smith"), "yes", "no")
+FAST = ("--method", "rf", "--n-features", 60, "--gamma", 1)
+
+
+@pytest.fixture(autouse=True)
+def small(one_thread, own_folders):
+    pass
+
+
+def run(capfd, *args, stdin=None, monkeypatch=None):
+    """(exit code, standard output, standard error) of `rfx args`."""
+    if stdin is not None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+def csv(rows=slice(None), separator=",", columns=("id", "age", "job", "height", "buys")):
+    known = {"id": np.arange(N), "age": AGE, "job": np.array([f'"{job}"' for job in JOB]), "height": HEIGHT, "buys": BUYS}
+    known |= {"extra": np.arange(N)}
+    lines = zip(*(known[name][rows].tolist() for name in columns))
+    return "\n".join([separator.join(columns), *(separator.join(map(str, line)) for line in lines), ""])
+
+
+@pytest.fixture
+def files(tmp_path, capfd):
+    (tmp_path / "train.csv").write_text(csv(slice(180)))
+    (tmp_path / "test.csv").write_text(csv(slice(180, None)))
+    code, _, _ = run(capfd, "train", *FAST, "--data", tmp_path / "train.csv", "--ignore", "id", "--model", tmp_path / "m.npz")
+    assert code == 0
+    return tmp_path
+
+
+def scored(capfd, model, path, *more):
+    code, out, err = run(capfd, "eval", model, "--data", path, "--json", *more)
+    assert code == 0, err
+    return json.loads(out)["score"], err
+
+
+def test_a_table_is_read_by_the_names_of_its_columns(files, capfd, monkeypatch):
+    score, err = scored(capfd, files / "m.npz", files / "test.csv")
+    assert score > 0.9 and err == ""
+    (files / "other.csv").write_text(csv(slice(180, None), ";", ("buys", "height", "age", "job")))
+    assert scored(capfd, files / "m.npz", files / "other.csv") == (score, "")
+    code, out, _ = run(capfd, "predict", files / "m.npz", files / "other.csv")
+    assert np.mean(np.array(out.split()) == BUYS[180:]) == pytest.approx(score)
+    unlabelled = csv(slice(180, None), "\t", ("job", "age", "height")).encode()
+    assert run(capfd, "predict", files / "m.npz", stdin=unlabelled, monkeypatch=monkeypatch)[:2] == (0, out)
+
+
+def test_what_the_model_never_saw_is_left_out_with_one_warning_or_refused(files, capfd):
+    (files / "more.csv").write_text(csv(slice(180, None), columns=("extra", "buys", "height", "age", "job")).replace("smith", "spy", 1))
+    _, err = scored(capfd, files / "m.npz", files / "more.csv")
+    lines = err.splitlines()
+    assert len(lines) == 2 and "columns that the model never saw, which are left out: 'extra'" in lines[0]
+    assert "column 'job' has categories that the model never saw, which are left out: 'spy'" in lines[1]
+    code, _, err = run(capfd, "predict", "--strict", files / "m.npz", files / "more.csv")
+    assert code == 1 and "never saw: 'extra'; without --strict" in err
+    (files / "less.csv").write_text(csv(slice(180, None), columns=("buys", "height", "job")))
+    code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "less.csv")
+    assert code == 1 and "less.csv has no column 'age', which the model was trained with" in err
+    code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "m.npz")
+    assert code == 1 and "rows are expected in one called X" in err
+
+
+def test_the_schema_is_learnt_on_the_training_rows_alone(tmp_path):
+    """With 80/20, what only a test row has is unknown, and means are those of the training rows."""
+    values, words = np.arange(100.0), np.array(["a", "b"] * 50)
+    text = "\n".join(f"{value},{word},{value % 2}" for value, word in zip(values, words))
+    (tmp_path / "t.csv").write_text(text + "\n")
+    plain = load(tmp_path / "t.csv", split="80/20")
+    test = int(plain.X_test[3, 0])
+    lines = text.split("\n")
+    lines[test] = "?,only here,0"
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.warns(match="which are left out: 'only here'"):
+        split = load(tmp_path / "t.csv", split="80/20", reading=Reading(missing="mean"))
+    assert split.schema.inputs[1].categories == ["a", "b"]
+    np.testing.assert_array_equal(split.X_train, plain.X_train)
+    np.testing.assert_array_equal(split.X_test[3], [plain.X_train[:, 0].mean(), 0, 0])
+
+
+@pytest.mark.parametrize("how, number, word", [("mean", 19.0, "b"), ("median", 7.0, "b"), ("most_frequent", 5.0, "b")])
+def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_path, capfd):
+    rows = [("5", "b", 1), ("5", "b", -1), ("", "a", 1), ("9", "b", -1), ("57", "NA", 1), ("null", "b", -1)]
+    (tmp_path / "t.csv").write_text("x,w,y\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    code, _, err = run(capfd, "train", *FAST, "--data", tmp_path / "t.csv")
+    assert code == 1 and "t.csv, line 4: column 'x' has no value; give it a value, or --missing mean, median or most_frequent" in err
+    split = load(tmp_path / "t.csv", reading=Reading(missing=how))
+    np.testing.assert_array_equal(split.X_train[:, 0], [5, 5, number, 9, 57, number])
+    np.testing.assert_array_equal(split.X_train[4], [57, 0, 1])
+    code, _, err = run(capfd, "train", *FAST, "--data", tmp_path / "t.csv", "--missing", how, "--model", tmp_path / "m.npz")
+    assert code == 0, err
+    method = methods.load(tmp_path / "m.npz")
+    assert method.schema == split.schema and method.schema.inputs[0].fill == number and method.schema.inputs[1].fill == word
+    (tmp_path / "one.csv").write_text("w,x\nNA,NA\n")
+    X, _ = tables.other_rows(tmp_path / "one.csv", method.schema, 3, targets="ignored")
+    np.testing.assert_array_equal(X, [[number, 0, 1]])
+    (tmp_path / "y.csv").write_text("x,w,y\n1,a,\n")
+    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "y.csv")
+    assert code == 1 and "y.csv, line 2: column 'y' has no value" in err
+
+
+REFUSED = [
+    ("x,y\n1,2\nabc,3\n4,3\n5,1\n", (), "line 3: column 'x' has 'abc', which is not a number as most of its cells are"),
+    ("x,y\n" + "".join(f"name{i},{i % 2}\n" for i in range(60)), (), "60 different words in 60 rows, which are no categories"),
+    ("x,y\n1,2\n1e999,3\n", (), "line 3: column 'x' is infinite"),
+    ("x\n1\n2\n", (), "has one column"),
+    ("x,y\n", (), "has no rows, only a header"),
+    ("x,y\n1,2\n", ("--target", "z"), "--target is 'z', which is no column of"),
+    ("x,y\n1,2\n", ("--target", "3"), "--target is '3', which is no column of"),
+    ("x,y,z\n1,2,3\n", ("--ignore", "z"), "--ignore names column 'z', which has the targets"),
+    ("1 1:2\n-1 1:3\n", ("--missing", "mean"), "--missing is for tables such as CSV, but"),
+    ("red 1:2\n3 1:3\n", (), "line 2, column 1: the label '3' is not a word, as the labels before are"),
+]
+
+
+@pytest.mark.parametrize("text, more, message", REFUSED)
+def test_what_can_not_be_read_is_a_sentence(text, more, message, tmp_path, capfd):
+    path = tmp_path / ("t.txt" if "1:" in text else "t.csv")
+    path.write_text(text)
+    code, out, err = run(capfd, "train", *FAST, "--data", path, *more)
+    last = err.splitlines()[-1]
+    assert code in (1, 2) and out == "" and message in last and "Traceback" not in err
+
+
+def test_the_target_is_the_last_column_and_said_or_named(files, capfd, caplog):
+    (files / "t.csv").write_text(csv(columns=("buys", "age", "job", "height")))
+    split = load(files / "t.csv", reading=Reading(target="buys"))
+    assert split.schema.labels == ["no", "yes"] and split.task == "binary" and split.X_train.shape == (N, 5)
+    assert split.schema.titles() == ["age", "job=baker, head", "job=clerk", "job=smith", "height"]
+    assert load(files / "t.csv", reading=Reading(target="1")).schema == split.schema
+    caplog.clear()
+    assert load(files / "t.csv").schema.target == ("height", 3)
+    assert "the targets of" in caplog.text and "column 'height', the last; --target names another" in caplog.text
+
+
+def test_files_without_a_header_go_by_position(tmp_path, capfd):
+    rows = "".join(f"{age},{height},{int(buys == 'yes')}\n" for age, height, buys in zip(AGE, HEIGHT, BUYS))
+    (tmp_path / "t.csv").write_text(rows)
+    assert run(capfd, "train", *FAST, "--data", tmp_path / "t.csv", "--model", tmp_path / "m.npz")[0] == 0
+    (tmp_path / "u.csv").write_text("".join(line.rpartition(",")[0] + "\n" for line in rows.splitlines()))
+    labelled, unlabelled = (run(capfd, "predict", tmp_path / "m.npz", tmp_path / name)[:2] for name in ("t.csv", "u.csv"))
+    assert labelled == unlabelled and labelled[0] == 0
+    (tmp_path / "w.csv").write_text("1,2,3,4\n")
+    code, _, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.csv")
+    assert code == 1 and "w.csv has 4 columns without names, but the model was trained on 3" in err
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_arrays(named, tmp_path, capfd, monkeypatch):
+    X, y = np.column_stack([AGE, HEIGHT]), np.where(AGE > 50, "old", "young") if named else (AGE > 50).astype(int)
+    names = {"feature_names": np.array(["age", "height"])} if named else {}
+    np.savez(tmp_path / "t.npz", X=X, y=y, **names)
+    np.save(tmp_path / "x.npy", X)
+    model = tmp_path / "m.npz"
+    assert run(capfd, "train", *FAST, "--data", tmp_path / "t.npz", "--model", model)[0] == 0
+    assert scored(capfd, model, tmp_path / "t.npz")[0] > 0.95
+    code, out, _ = run(capfd, "predict", model, tmp_path / "x.npy")
+    assert code == 0 and np.mean(np.array(out.split()) == y.astype(str)) > 0.95
+    again = run(capfd, "predict", model, "-", stdin=(tmp_path / "t.npz").read_bytes(), monkeypatch=monkeypatch)
+    assert again[:2] == (0, out)
+    if not named:
+        np.save(tmp_path / "whole.npy", np.column_stack([X, y]))
+        split = load(tmp_path / "whole.npy")
+        np.testing.assert_array_equal(split.X_train, X)
+        np.testing.assert_array_equal(split.y_train, y)
+
+
+def test_sparse_arrays_stay_sparse(tmp_path, capfd):
+    X = scipy.sparse.random(60, 3000, 0.01, "csr", random_state=0)
+    scipy.sparse.save_npz(tmp_path / "x.npz", X)
+    y = np.where(np.arange(60) % 2, "odd", "even")
+    with np.load(tmp_path / "x.npz") as parts:
+        np.savez(tmp_path / "t.npz", **parts, y=y)
+    split = load(tmp_path / "t.npz")
+    assert abs(split.X_train - X).max() == 0 and split.schema == Schema(labels=["even", "odd"])
+    assert run(capfd, "train", *FAST, "--data", tmp_path / "t.npz", "--model", tmp_path / "m.npz")[0] == 0
+    code, out, _ = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "x.npz")
+    assert code == 0 and set(out.split()) <= {"even", "odd"}
+
+
+def test_parquet_is_what_csv_is(files, capfd, monkeypatch):
+    pytest.importorskip("pyarrow")
+    import pandas
+
+    frame = pandas.read_csv(files / "train.csv")
+    frame["job"] = frame["job"].astype("category")
+    frame.to_parquet(files / "train.parquet")
+    reading = Reading(ignore=("id",))
+    first, second = load(files / "train.csv", reading=reading), load(files / "train.parquet", reading=reading)
+    assert first.schema == second.schema
+    np.testing.assert_array_equal(first.X_train, second.X_train)
+    np.testing.assert_array_equal(first.y_train, second.y_train)
+    frame.drop(columns=["buys"]).to_parquet(files / "u.parquet")
+    want = run(capfd, "predict", files / "m.npz", files / "train.csv")[:2]
+    assert run(capfd, "predict", files / "m.npz", files / "u.parquet")[:2] == want
+    assert run(capfd, "predict", files / "m.npz", stdin=(files / "u.parquet").read_bytes(), monkeypatch=monkeypatch)[:2] == want
+    (files / "bad.parquet").write_bytes((files / "u.parquet").read_bytes()[:-100])
+    code, _, err = run(capfd, "predict", files / "m.npz", files / "bad.parquet")
+    assert code == 1 and "is no Parquet file that can be read" in err
+
+
+def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
+    X = RNG.normal(size=(90, 2))
+    names = np.where(X[:, 0] > 0.5, "straße", np.where(X[:, 1] > 0, "ham", "spam"))
+    rows = [f"1:{a:.3f} 2:{b:.3f}" for a, b in X]
+    (tmp_path / "t.txt").write_text("# three\n" + "".join(f"{name} {row}\n" for name, row in zip(names, rows)))
+    (tmp_path / "u.txt").write_text("".join(f"{row}\n" for row in rows))
+    (tmp_path / "part.txt").write_text("".join(f"{name} {row}\n" for name, row in zip(names, rows) if name != "ham"))
+    code, out, err = run(
+        capfd, "train", *FAST, "--data", tmp_path / "t.txt", "--test", tmp_path / "part.txt", "--model", tmp_path / "m.npz"
+    )
+    assert code == 0 and "multiclass" in out
+    score, _ = scored(capfd, tmp_path / "m.npz", tmp_path / "t.txt")
+    assert score > 0.8
+    for name in ("u.txt", "t.txt"):
+        code, out, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / name)
+        assert code == 0 and np.mean(np.array(out.split()) == names) == pytest.approx(score)
+    (tmp_path / "bad.txt").write_text("ham 1:1\nspam 1:x\n")
+    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "bad.txt")
+    assert code == 1 and "bad.txt, line 2, column 8: the value 'x' is not a number" in err
+    (tmp_path / "none.txt").write_text("eggs 1:1\n")
+    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "none.txt")
+    assert code == 1 and "none of the labels of" in err and "(eggs) is among the model's (ham, spam, straße)" in err
+    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "u.txt")
+    assert code == 1 and "the label is missing" in err
+
+
+def test_word_labels_need_a_model_of_words(tmp_path, capfd):
+    svmlight.write(tmp_path / "t.txt", np.column_stack([AGE, HEIGHT]), np.where(AGE > 50, 1.0, -1.0))
+    run(capfd, "train", *FAST, "--data", tmp_path / "t.txt", "--model", tmp_path / "m.npz")
+    (tmp_path / "w.txt").write_text("old 1:60 2:170\nyoung 1:20 2:180 9:1\n")
+    code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "w.txt")
+    assert code == 1 and "has words as labels (old, young), but the model's are numbers" in err
+    code, out, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.txt")
+    assert (code, len(out.split())) == (0, 2) and err.count("which are left out") == 1 and "1 of them, in 1 rows" in err
+    code, _, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.txt", "--strict")
+    assert code == 1 and "line 2" in err and "trained on 2 features" in err
+
+
+def test_a_damaged_schema_is_refused(files):
+    header = methods.load(files / "m.npz").schema.to_dict()
+    assert Schema.from_dict(json.loads(json.dumps(header))).to_dict() == json.loads(json.dumps(header)) | {
+        "target": ("buys", 4),
+        "ignored": ("id",),
+    }
+    for change in ({"inputs": 3}, {"size": 1}, {"labels": ["a", "a"]}, {"target": ["y", 99]}, {"inputs": [{"name": "x"}]}):
+        with pytest.raises(DataError, match="its schema is damaged"):
+            Schema.from_dict(header | change)
+
+
+@pytest.mark.parametrize("method", ["kernel", "rb", "doubly-sgd"])
+def test_other_methods_read_tables_too(method, files, capfd):
+    more = {"doubly-sgd": ("--batch", 64), "rb": ("--n-grids", 32)}.get(method, ())
+    args = ("--data", files / "train.csv", "--ignore", "id", "--test", files / "test.csv", "--model", files / "o.npz", "--json")
+    code, out, err = run(capfd, "train", "--method", method, "--gamma", 1, *more, *args)
+    assert code in (0, 3), err
+    assert scored(capfd, files / "o.npz", files / "test.csv")[0] == json.loads(out)["score"] > 0.6

@@ -17,7 +17,7 @@ from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.boosting import TOL as STEP_TOL
 from rfx.solvers.boosting import solve_boosting
 
-BASES = {"perceptron": "by a convex surrogate, that is roughly", "stump": "exactly"}
+BASES = {"perceptron": "each found roughly, by a convex surrogate", "stump": "each found exactly"}
 
 
 class Boosting(LinearMethod):
@@ -32,7 +32,7 @@ class Boosting(LinearMethod):
     summary = "features found greedily, one a step, with L1 regularisation, all weights anew each step"
     searched = {"lam": LAMBDAS}
     options = (
-        KERNEL.but(help="The kernel whose features are found: each step's feature is found", choices=BASES, default="perceptron"),
+        KERNEL.but(help="The kernel whose features are found.", choices=BASES, default="perceptron"),
         N_FEATURES.but(help="Most features D that are found; of several classes, for each."),
         Option("per_step", int, "Features found in a step.", low=1, high=MOST, default=1),
         Option(
@@ -109,13 +109,16 @@ class Boosting(LinearMethod):
         for k, solution in enumerate(solutions):
             coef[start : start + len(solution.coef), k] = solution.coef / scale
             start += len(solution.coef)
-        self.n_found, self.round_gap = len(coef), float(sum(s.trace[-1]["gap"] for s in solutions))
+        self.found = {"n_found": len(coef)}
+        if self.params["kernel"] == "stump":
+            # the gap is over all stumps, and what --tol is about over those found
+            self.found["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))
         first = learners[0].found
         self._keep_nonzero(type(first)(first.name, first.n_inputs, first.params, arrays), coef)
         return stack(solutions, coef)
 
     def _describe(self):
-        return super()._describe() | {"n_found": self.n_found, "round_gap": self.round_gap}
+        return super()._describe() | self.found
 
 
 class _HeldOut:

@@ -53,7 +53,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
         error = np.sqrt(np.mean((method.predict(X[300:]) - y) ** 2))
         assert error == pytest.approx(score["score"] * spread, rel=1e-6)
     else:
-        assert score["metric"] == "accuracy" and score["score"] > 0.75
+        assert score["metric"] == "accuracy" and score["score"] > 0.7
         assert set(method.predict(X[300:])) <= set(TARGETS[task])
     path = tmp_path / "m.npz"
     assert method.save(path) == path.stat().st_size

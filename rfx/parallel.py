@@ -2,7 +2,9 @@
 
 import contextvars
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +14,28 @@ from rfx import env
 # Parts of a product's rows.
 _PARTS = 16
 _here = threading.local()
+_deadline = contextvars.ContextVar("deadline", default=None)
+
+
+class Late(Exception):
+    """The time of `until` is up."""
+
+
+@contextmanager
+def until(deadline: float | None):
+    """Within it, work that is shared out here, and what asks `check_time`, raises Late from that value of time.monotonic() on."""
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def check_time():
+    """Raise Late where the deadline of `until` has passed: for loops that take long."""
+    deadline = _deadline.get()
+    if deadline is not None and time.monotonic() >= deadline:
+        raise Late
 
 
 @lru_cache(maxsize=1)
@@ -23,9 +47,10 @@ def for_ranges(function, size: int, smallest: int = 1, parts: int | None = None)
     """Call `function(start, stop)` over contiguous parts of range(size), one part per thread.
 
     Parts hold at least `smallest` items. Returns the results in the order of the parts; the first exception is raised
-    when all parts have ended. The caller sees to it that parts write to disjoint places. A call from within a part does
-    not ask for more threads.
+    when all parts have ended, and Late at once where there is no time left (see `until`). The caller sees to it that
+    parts write to disjoint places. A call from within a part does not ask for more threads.
     """
+    check_time()
     threads = 1 if getattr(_here, "inside", False) else env.threads()
     parts = max(1, min(parts or threads, size // max(1, smallest)))
     bounds = [size * part // parts for part in range(parts + 1)]

@@ -117,7 +117,7 @@ def test_gap_is_honest_at_every_step(loss):
     assert len(values) > 2 and all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:]))
     for entry in solution.trace:
         assert entry["objective"] - best <= entry["gap"] + 1e-9 * best
-        assert set(entry) == {"iteration", "objective", "gap", "nnz", "working", "seconds"}
+        assert set(entry) == {"iteration", "objective", "gap", "nnz", "working", "seconds", "cpu_seconds"}
     assert solution.trace[-1]["nnz"] == np.count_nonzero(solution.coef)
 
 

@@ -230,6 +230,8 @@ def _readable(row):
         last = row["params"]["round_gap"] / max(abs(row["objective"]), 1e-300)
         certificate += f" over all features, {last:.1e} over those of the last round"
     ended = "converged" if row["converged"] else "DID NOT CONVERGE"
+    if row["params"].get("ended") == "stalled":
+        ended += ": the objective no longer moves"
     yield "training", f"objective {row['objective']:.6g}, {certificate}, {row['n_iter']} iterations, {ended}"
     yield from _scores(row)
     seconds = f"features {row['seconds_features']:.2f}, training {row['seconds_fit']:.2f}"
@@ -317,6 +319,8 @@ def finish(rows: list[dict]) -> None:
         return
     if any(row["params"].get("ended") == "timeout" for row in stopped):
         click.echo("rfx: the time of --timeout was up before the solver converged; a longer one lets it", err=True)
+    elif any(row["params"].get("ended") == "stalled" for row in stopped):
+        click.echo("rfx: the solver stopped: its objective no longer moves; a larger --tol or --dtype float64 lets it converge", err=True)
     else:
         click.echo("rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True)
     sys.exit(3)

@@ -37,6 +37,7 @@ class Vectors:
 
         def part(first, last):
             for k in range(first, last):
+                parallel.check_time()
                 rows = slice(k * _PART, min((k + 1) * _PART, X.shape[0]))
                 function(rows, _packed(X[rows]))
 

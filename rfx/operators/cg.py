@@ -4,20 +4,26 @@ import time
 
 import numpy as np
 
+from rfx.parallel import Late
+
 
 def conjugate_gradients(product, residual, precondition, enough, max_iter, deadline=None):
     """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere form).
 
     product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions conjugate when M^-1 is
     only symmetric up to float32 rounding (Notay 2000). enough(x, r): whether the residual (n,) or (n, k) is small enough.
-    deadline: value of time.monotonic() after which no new step starts. Returns (x, residual, iterations).
+    deadline: value of time.monotonic() after which no new step starts; a product that raises Late ends it, too.
+    Returns (x, residual, iterations).
     """
     r = residual.copy()
     x = np.zeros_like(r)
     z = precondition(r)
     p, rz = z, dots(r, z)
     for iteration in range(1, max_iter + 1):
-        q = product(p)
+        try:
+            q = product(p)
+        except Late:
+            return x, r, iteration - 1
         step = ratio(rz, dots(p, q))
         x += step * p
         before = r

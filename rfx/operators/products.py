@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from rfx.parallel import for_ranges
+from rfx.parallel import check_time, for_ranges
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
 CHUNK = 2048
@@ -28,6 +28,7 @@ def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
     def part(first, last):
         totals = [np.zeros((len(left), len(columns))) for columns in sides]
         for start in range(first * CHUNK, min(last * CHUNK, len(rows)), CHUNK):
+            check_time()
             chosen, scale = rows[start : start + CHUNK], weights[start : start + CHUNK] / peak
             for sign in (1.0, -1.0):
                 signed = np.flatnonzero(sign * scale > 0)

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rfx.errors import UsageError
+from rfx.parallel import until
 
 # Losses with a second derivative, by one number a row.
 SMOOTH = ("squared", "squared_hinge", "logistic")
 # How a solver can end, from good to bad: the certificate meets the tolerance (where there is none: all that was asked for is
-# done), or what kept it from that. "budget" is what is neither iterations nor time: memory, or the precision of the numbers.
-STATUSES = ("converged", "budget", "max_iter", "timeout")
+# done), or what kept it from that. "stalled": its objective no longer moves, as a rule for want of precision. "budget" is what is
+# none of the others: memory.
+STATUSES = ("converged", "stalled", "budget", "max_iter", "timeout")
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Budget:
     """How exact a solution has to be, and what it may cost; None leaves it to the solver.
 
     tol: of the certificate, relative to the objective, where the solver does not say otherwise. max_iter: iterations, in the
-    solver's own unit. memory_mb: working memory in MiB. deadline: value of time.monotonic() after which no new step starts.
+    solver's own unit. memory_mb: working memory in MiB. deadline: value of time.monotonic() at which the solver ends.
     """
 
     tol: float | None = None
@@ -46,10 +48,12 @@ class Budget:
         """Seconds to the deadline, a hundredth at least; None without one."""
         return None if self.deadline is None else max(0.01, self.deadline - time.monotonic())
 
-    def status(self, converged: bool, n_iter: int) -> str:
+    def status(self, converged: bool, n_iter: int, stalled: bool = False) -> str:
         """One of STATUSES for a solver that ends now, after n_iter iterations."""
         if converged:
             return "converged"
+        if stalled:
+            return "stalled"
         if self.max_iter is not None and n_iter >= self.max_iter:
             return "max_iter"
         return "timeout" if self.late() else "budget"
@@ -116,6 +120,21 @@ def stack(solutions: list[Solution], coef=None, of: str = "output") -> Solution:
     )
 
 
+class Progress:
+    """Whether an objective still moves: told of it after every step."""
+
+    def __init__(self, steps: int, share: float):
+        """stalled: whether the last `steps` steps together took no more than that share off the objective."""
+        self.steps, self.share, self.stalled, self._past = steps, share, False, []
+
+    def __call__(self, objective: float) -> bool:
+        """Keep the objective after one more step; returns `stalled`."""
+        self._past.append(objective)
+        if len(self._past) > self.steps:
+            self.stalled = self._past[-1 - self.steps] - objective <= self.share * abs(objective)
+        return self.stalled
+
+
 def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
     """y as float64, (N,) or (N, k).
 
@@ -168,7 +187,8 @@ class Recorder:
         passed = (after - before for after, before in zip(now, self._start))
         entry = dict(zip(("seconds", "cpu_seconds"), passed)) | self.always | entry
         if self.callback is not None:
-            self.callback(entry, coef)
+            with until(None):
+                self.callback(entry, coef)
             self._start = tuple(start + after - before for start, after, before in zip(self._start, self._now(), now))
         self.trace.append(entry)
 

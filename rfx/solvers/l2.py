@@ -13,7 +13,8 @@ import numpy as np
 from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.factors import sampled_factor
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.parallel import Late, until
+from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 from rfx.solvers.line_search import line_minimum
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
@@ -21,6 +22,8 @@ _SMALLEST_LEVEL = 1000
 _LEVEL_TOLERANCE = 1e-2
 # Conjugate gradient steps after which a new preconditioner is made, from more rows.
 _PATIENCE = 12
+# Newton steps after which it has stalled if they took less than this part of the tolerance off the objective.
+_STALL, _MOVED = 5, 1e-2
 
 
 def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
@@ -33,14 +36,22 @@ def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
     """
     y = check_problem(Z, y, lam, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
-    newton, w = _Newton(loss, lam / len(y), budget, Recorder(callback)), start(warm, Z.shape[1:])
-    if warm is None:
-        order = np.random.default_rng(0).permutation(len(y))
-        for count in _levels(len(y)):
-            chosen = np.sort(order[:count])
-            w = newton.run(Z.rows(chosen).hold(budget.memory_mb / 2), y[chosen], w, _LEVEL_TOLERANCE)[0]
-    w, objective, gap, converged = newton.run(Z, y, w, budget.tol)
-    status = budget.status(converged, newton.n_iter)
+    # what is known of zero without a look at the features, whose dual value is zero
+    at_zero = float(loss.value(np.zeros(len(y)), y).sum())
+    newton = _Newton(loss, lam, len(y), budget, Recorder(callback), (np.zeros(Z.shape[1]), at_zero, at_zero))
+    w = start(warm, Z.shape[1:])
+    try:
+        with until(budget.deadline):
+            if warm is None:
+                order = np.random.default_rng(0).permutation(len(y))
+                for count in _levels(len(y)):
+                    chosen = np.sort(order[:count])
+                    w = newton.run(Z.rows(chosen).hold(budget.memory_mb / 2), y[chosen], w, _LEVEL_TOLERANCE)
+            newton.run(Z, y, w, budget.tol)
+        status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
+    except Late:
+        status = "timeout"
+    w, objective, gap = newton.reached
     return Solution(w, objective, Certificate("gap", gap), newton.n_iter, status, newton.record.trace)
 
 
@@ -63,26 +74,29 @@ def l2_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
 class _Newton:
     """Newton's method on nested sets of rows: what one call keeps from step to step and from set to set."""
 
-    def __init__(self, loss, mean_lam, budget, record):
-        self.loss, self.mean_lam, self.budget, self.record, self.n_iter = loss, mean_lam, budget, record, 0
+    def __init__(self, loss, lam, n_rows, budget, record, reached):
+        self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = loss, lam, n_rows, budget, record, 0
+        self.reached = reached
         self.factor, self.rows, self.steps, self.last = None, 0, 0, 0
 
     def run(self, Z, y, w, tol):
-        """From w to relative gap `tol` on these rows; lambda is that of all rows, in proportion.
+        """w to relative gap `tol` on these rows, from w; lambda is that of all rows, in proportion.
 
-        Returns (w, objective, gap, converged).
+        `reached` is then (w, objective, gap) of the last point on all rows; Late may be raised.
         """
-        problem = _Problem(Z, y, self.mean_lam * len(y), self.loss, self.budget.memory_mb / 2)
+        problem = _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, self.budget.memory_mb / 2)
         point = problem.at(w)
-        self.rows = 0
+        self.rows, self.progress = 0, Progress(_STALL, _MOVED * tol)
         while True:
             gap = float(point.g @ point.g) / (2 * problem.lam)
             at = {"iteration": self.n_iter, "rows": len(y), "objective": point.objective, "gap": gap}
             self.record(lambda now=point.w: now, **at, cg=self.steps, sampled=self.rows)
             self.steps = 0
-            converged = gap <= tol * point.objective
-            if converged or self.budget.spent(self.n_iter):
-                return point.w, point.objective, gap, converged
+            self.converged = gap <= tol * point.objective
+            if len(y) == self.n_rows:
+                self.reached = point.w, point.objective, gap
+            if self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter):
+                return point.w
             point = problem.search(point, self.direction(problem, point, tol))
             self.n_iter += 1
 

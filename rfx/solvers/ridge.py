@@ -15,9 +15,12 @@ from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.factors import choose_factor, sampled_factor
 from rfx.operators.shifted import solve_shifted
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.parallel import Late, until
+from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 
 _RESTARTS = 20
+# Restarts after which it has stalled if they took less than this part of the tolerance off the objective.
+_STALL, _MOVED = 3, 1e-2
 # Steps that a sampled factor is expected to need, and those after which it is given up for the whole Gram matrix.
 _EXPECTED_STEPS, _PATIENCE = 15, 40
 # Numbers that the basis of a Krylov space may take.
@@ -151,17 +154,36 @@ class _Factors:
 
 
 def _solve(Z, Y, lam, factors, budget, warm, record):
-    shape, factor, n_iter, restarts = (Z.shape[1], *Y.shape[1:]), None, 0, 0
-    W = start(warm, shape) if warm is not None or factors.sampling else factors.start(lam)
+    shape = (Z.shape[1], *Y.shape[1:])
+    # what is known of zero without a look at the features, whose dual value is zero
+    reached = [(np.zeros(shape), 0.5 * float(np.sum(Y * Y)), 0.5 * float(np.sum(Y * Y)), 0)]
+    try:
+        with until(budget.deadline):
+            status = _iterate(Z, Y, lam, factors, budget, None if warm is None else start(warm, shape), record, reached)
+    except Late:
+        status = "timeout"
+    W, objective, gap, n_iter = reached[-1]
+    return Solution(W, objective, Certificate("gap", gap), n_iter, status, record.trace)
+
+
+def _iterate(Z, Y, lam, factors, budget, W, record, reached):
+    """Conjugate gradients, begun anew until the gap is small; returns the status.
+
+    W: the start, None for one of its own. reached: takes (weights, objective, gap, iterations) of each point; Late may be raised.
+    """
+    factor, n_iter, restarts, progress = None, 0, 0, Progress(_STALL, _MOVED * budget.tol)
+    if W is None:
+        W = np.zeros_like(reached[0][0]) if factors.sampling else factors.start(lam)
     while True:
         _, values, G = Z.loss_pass(W, Squared, Y)
         G += lam * W
         objectives = 0.5 * lam * dots(W, W) + values
         gaps = dots(G, G) / (2 * lam)
         objective, gap, converged = float(objectives.sum()), float(gaps.sum()), bool(np.all(gaps <= budget.tol * objectives))
+        reached[:] = [(W, objective, gap, n_iter)]
         record(lambda now=W: now, iteration=n_iter, objective=objective, gap=gap)
-        if converged or restarts == _RESTARTS or budget.spent(n_iter):
-            return Solution(W, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
+        if converged or progress(objective) or restarts == _RESTARTS or budget.spent(n_iter):
+            return budget.status(converged, n_iter, progress.stalled)
 
         def enough(X, R, objectives=objectives, G=G):
             # the objective at W + X is known from the residuals; half of the tolerance is for rounding
@@ -171,7 +193,7 @@ def _solve(Z, Y, lam, factors, budget, warm, record):
         if factor is None:
             factor = factors.sampled(lam) if factors.sampling else factors.whole(lam)
         most = budget.max_iter - n_iter
-        step, _, steps = conjugate_gradients(
+        step, left, steps = conjugate_gradients(
             lambda P: lam * P + Z.normal(P),
             -G,
             factor,
@@ -180,5 +202,8 @@ def _solve(Z, Y, lam, factors, budget, warm, record):
             budget.deadline,
         )
         W, n_iter, restarts = W + step, n_iter + steps, restarts + 1
+        # but for rounding, the residuals tell the objective and the gap: should there be no time for the pass that computes them
+        now = objectives - 0.5 * dots(step, left - G)
+        reached[:] = [(W, float(now.sum()), float(dots(left, left).sum() / (2 * lam)), n_iter)]
         if factors.sampling and steps >= _PATIENCE:
             factor, factors.sampling = None, False

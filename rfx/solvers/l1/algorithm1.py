@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from rfx.operators.base import default_memory_mb
+from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.gram_cache import GramCache
@@ -29,7 +30,7 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
     Returns coef (D,). Objective and gap are those of all D features, dropped ones too: the gap says how far from the optimum of
     equation 9 the dropping can have left the answer, and is as a rule far above the tolerance. The status is that of the last
     round, whose own gap is in the trace, of which an entry is a round: `iteration`, `features` (seen), `working_set` (its size),
-    `nnz`, `objective`, `gap`.
+    `nnz`, `objective`, `gap`. After the deadline no round is begun, and where there is no time for the gap, it is the objective.
     """
     n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
     solve = partial(solve_l1, gram=gram) if solve is None else solve
@@ -39,10 +40,18 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
     bounds = [n_features * t // rounds for t in range(rounds + 1)]
     coef = np.zeros(n_features) if warm is None else np.array(warm, dtype=np.float64)
     active, iterations = np.flatnonzero(coef), 0
+    solution = part = None
     for turn, (first, stop) in enumerate(zip(bounds, bounds[1:]), start=1):
+        if turn > 1 and last.late():
+            break
         candidates = np.concatenate([active, np.setdiff1d(np.arange(first, stop), active)])
         part = None  # the last round's features are gone before this round's are made
-        part = Z.columns(candidates).hold(held_mb)
+        try:
+            with until(last.deadline):
+                part = Z.columns(candidates).hold(held_mb)
+        except Late:
+            # the solver ends at once, too, at the weights that it is given
+            part = Z.columns(candidates)
         solution = solve(part, y, lam, loss, last if stop == n_features else early, coef[candidates])
         kept = np.flatnonzero(solution.coef)
         coef[candidates] = solution.coef
@@ -51,11 +60,16 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
         iterations += solution.n_iter
         sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
-    certificate = solution.certificate
+    certificate, status = solution.certificate, solution.status
     if len(candidates) < n_features:
-        f = part.matvec(solution.coef)
-        certificate = Certificate("gap", l1_certificate(Z, y, coef, lam, loss, f)[1])
-    return Solution(coef, solution.objective, certificate, iterations, solution.status, record.trace)
+        try:
+            with until(last.deadline):
+                f = part.matvec(solution.coef)
+                certificate = Certificate("gap", l1_certificate(Z, y, coef, lam, loss, f)[1])
+        except Late:
+            # no loss is negative, so that zero bounds the minimum over all features
+            certificate, status = Certificate("gap", solution.objective), "timeout"
+    return Solution(coef, solution.objective, certificate, iterations, status, record.trace)
 
 
 def in_parts(solve):

@@ -4,6 +4,8 @@ the squared hinge, where rows enter and leave the margin so fast that no quadrat
 import numpy as np
 from scipy import linalg
 
+from rfx.parallel import check_time
+
 # Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky factor.
 DEAD = 1e5
 
@@ -27,6 +29,7 @@ def interior_point(H, q, x, lam, accept, max_iter=50):
     curvature = np.diag(H)
     smallest = 1e-12 * lam * max(np.abs(x).max(initial=0.0), 1e-300)
     for turn in range(max_iter + 1):
+        check_time()
         g = H @ (a - b) + constant
         residual_a, residual_b = lam + g - za, lam - g - zb
         mu = (a @ za + b @ zb) / (2 * k)

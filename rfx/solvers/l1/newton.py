@@ -16,8 +16,8 @@ import numpy as np
 from rfx.operators.base import Matrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns
-from rfx.parallel import one_blas_thread
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.parallel import Late, one_blas_thread, until
+from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.interior import hinge_interior_point
@@ -30,6 +30,9 @@ STAGE = 0.25
 # A step so short shows that rows enter the margin too fast for Newton's method, as with separable classes and a small lam: an
 # interior-point method over the rows is then tried.
 VERY_SHORT = 0.1
+# Steps after which it has stalled if they took less than this part of the tolerance off the objective: with few columns in memory,
+# steps are short, but not as short as that.
+STALL, MOVED = 12, 1e-5
 # The least by which all weights together may shrink where no Newton step goes down.
 SHRINK = 0.01
 
@@ -71,7 +74,7 @@ def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, 
     with one_blas_thread():
         problem.run()
     gap = max(0.0, problem.objective - problem.dual)
-    status = budget.status(problem.converged, problem.n_iter)
+    status = budget.status(problem.converged, problem.n_iter, problem.progress.stalled)
     return Solution(problem.coef, problem.objective, Certificate("gap", gap), problem.n_iter, status, record.trace)
 
 
@@ -109,8 +112,22 @@ class _Problem:
     curvature: np.ndarray | None = None
     interior: bool = False
     dual_point: np.ndarray | None = None
+    decision: np.ndarray | None = None
 
     def run(self):
+        self.progress = Progress(STALL, MOVED * self.budget.tol)
+        try:
+            with until(self.budget.deadline):
+                self._run()
+        except Late:
+            if self.decision is None:
+                self.coef, self.decision = np.zeros_like(self.coef), np.zeros(len(self.y))
+            # zero is dual feasible, and its value is zero
+            self.objective, self.dual = self._value(self.lam), max(self.dual, 0.0)
+            self._record(0)
+        self.gram.remember(self.coef, self.decision)
+
+    def _run(self):
         self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
         numbers = self.budget.memory_mb * 2**20 / 2 / max(1, len(self.y))
         # Half again: while columns are taken over, the old copy and the new one exist together.
@@ -122,7 +139,6 @@ class _Problem:
             self._minimise_held()
         else:
             self.converged = self._minimise(self.Z, 0.0)
-        self.gram.remember(self.coef, self.decision)
 
     def _minimise_held(self):
         """Minimise over columns held in memory, look through all of them, hold others, until none is missing."""
@@ -132,7 +148,7 @@ class _Problem:
             gap = self.objective - self.dual
             self._record(size)
             self.converged = gap <= self.budget.tol * self.objective
-            if self.converged or self.budget.spent(self.n_iter):
+            if self.converged or self.progress.stalled or self.budget.spent(self.n_iter):
                 return
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
@@ -160,7 +176,7 @@ class _Problem:
                 self._record(size)
             if self.objective - bound <= max(allowed, self.budget.tol * self.objective):
                 return True
-            if self.budget.spent(self.n_iter):
+            if self.progress.stalled or self.budget.spent(self.n_iter):
                 return False
             stage = max(self.lam, STAGE * min(stage, np.abs(gradient).max(initial=0.0)))
             size = self._step(Z, gradient, stage)
@@ -225,6 +241,8 @@ class _Problem:
         coef[columns] = x if t == 1.0 else coef[columns] + t * direction[columns]
         self.decision += t * along
         self.n_iter += 1
+        if lam == self.lam:
+            self.progress(self._value(lam))
         return len(columns)
 
     def _coarse(self) -> bool:
@@ -253,9 +271,9 @@ class _Problem:
         exact = DenseMatrix(Z.columns(columns).to_array().astype(np.float64, copy=False))
         x, alpha = hinge_interior_point(exact, self.y, self.coef[columns], lam, 0.3 * self.budget.tol)
         before = self.coef, self.decision, self._value(lam)
-        self.coef = np.zeros_like(self.coef)
-        self.coef[columns] = x
-        self.decision, self.dual_point = Z.matvec(self.coef), -self.y * alpha
+        coef = np.zeros_like(self.coef)
+        coef[columns] = x
+        self.decision, self.coef, self.dual_point = Z.matvec(coef), coef, -self.y * alpha
         if self._value(lam) >= before[2]:
             self.coef, self.decision, self.interior = before[0], before[1], False
         self.n_iter += 1

@@ -21,6 +21,7 @@ def command(name, results, output, trace, setting, force, as_list):
     from rfx import papers
     from rfx.errors import UsageError
     from rfx.experiments import figures
+    from rfx.experiments.catalogue import rows_for
     from rfx.experiments.results import read
     from rfx.experiments.traces import attached, beside
 
@@ -31,6 +32,6 @@ def command(name, results, output, trace, setting, force, as_list):
     if name is None:
         raise UsageError(f"which figure? There are: {', '.join(known)}")
     trace = trace or beside(results)
-    rows = attached(read(results), trace) if name in known else []
+    rows = rows_for(known.get(name), lambda: attached(read(results), trace))
     for path in figures.draw(name, rows, output, setting, known, [("--results", results), ("--trace", trace)], force):
         click.echo(path)

@@ -22,6 +22,7 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
     from rfx import papers
     from rfx.errors import UsageError
     from rfx.experiments import tables
+    from rfx.experiments.catalogue import rows_for
     from rfx.experiments.results import read
     from rfx.experiments.tables_render import render
     from rfx.experiments.traces import attached, beside
@@ -32,6 +33,6 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
         return
     if name is None:
         raise UsageError(f"which table? There are: {', '.join(known)}")
-    rows = attached(read(results), trace or beside(results)) if name in known else []
+    rows = rows_for(known.get(name), lambda: attached(read(results), trace or beside(results)))
     table = tables.build(name, rows, setting, known, group_by=group_by, mean_over=mean_over)
     click.echo(render(table, form, width), nl=False)

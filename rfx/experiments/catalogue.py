@@ -30,6 +30,17 @@ def figures(package: str = GENERAL) -> dict[str, Callable]:
     return _merged(package, "figures", "FIGURES")
 
 
+def alone(builder: Callable) -> Callable:
+    """Marks the builder of a table or figure that makes its own numbers: no results file is read for it."""
+    builder.alone = True
+    return builder
+
+
+def rows_for(builder: Callable | None, read: Callable[[], list[dict]]) -> list[dict]:
+    """What read() returns, where a builder asks for rows; none where there is no builder."""
+    return [] if builder is None or getattr(builder, "alone", False) else read()
+
+
 def _merged(package, start, attribute) -> dict[str, Callable]:
     found = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):

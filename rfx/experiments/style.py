@@ -33,6 +33,11 @@ def look(name: str, whose: str = "ours") -> dict:
     return plain if whose == "ours" else plain | AUTHORS
 
 
+def numbered(number: int) -> dict:
+    """Keyword arguments of `axes.plot` for the curve of that number, where curves are no methods."""
+    return {"color": _COLOURS[number % len(_COLOURS)], "marker": "osv^DPXp"[number % 8], "linestyle": "-"}
+
+
 def known(name: str) -> bool:
     """Has `name` a look of its own?"""
     return name in _LOOKS
@@ -117,15 +122,15 @@ def _pairs(labels) -> list[str]:
     return order + [label for label in labels if label not in order]
 
 
-def finish(figure, title: str, notes) -> None:
-    """Title, one legend for all panels, and below them what the reader must know."""
+def finish(figure, title: str, notes, legend: bool = True) -> None:
+    """Title, one legend for all panels, and below them what the reader must know. legend: False where each panel has its own."""
     handles = {}
-    for axes in figure.axes:
+    for axes in figure.axes if legend else ():
         for handle, text in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(text, handle)
     width = figure.get_figwidth()
     order = _pairs(handles)
-    figure.legend([handles[text] for text in order], order, loc="outside upper center", ncols=-(-len(order) // 2), frameon=False,
+    figure.legend([handles[text] for text in order], order, loc="outside upper center", ncols=max(1, -(-len(order) // 2)), frameon=False,
                   title=textwrap.fill(title, int(width * 9)), title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
     wrapped = [line for note in notes for line in textwrap.wrap(note, int(width * 19))]
     figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")

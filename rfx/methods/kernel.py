@@ -44,7 +44,6 @@ class Kernel(ExpansionMethod):
 
     def _fit(self, X, Y):
         p = self.params
-        self.norm = None
         self.kernel_params = self._learn_kernel(X)
         K = KernelMatrix(p["kernel"], X, self.kernel_params)
         if self.loss.name in ("hinge", "squared_hinge"):
@@ -69,6 +68,7 @@ class Kernel(ExpansionMethod):
         return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / self.lam)))
 
     def _describe(self):
+        # ||f||, with which the objective tells the sum of losses, too (Yen et al. 2014, Figure 1 and Corollary 1)
         return super()._describe() | ({} if self.norm is None else {"norm": self.norm})
 
     def _check_without_bias(self):
@@ -85,7 +85,7 @@ class Kernel(ExpansionMethod):
             raise UsageError("a support vector machine's bias is known at its end only, so that it has no curve; leave that away")
         if p["solver"] == "libsvm" and not bias:
             raise UsageError("--solver libsvm always has a bias; set --bias true or choose --solver rfx")
-        intercepts, norms = [], []
+        intercepts = []
 
         def solve(y, tell):
             if p["solver"] == "libsvm":
@@ -93,14 +93,8 @@ class Kernel(ExpansionMethod):
             else:
                 solution = solve_kernel_svm(K, y, self.lam, self.loss, self._budget(), callback=tell, bias=bias)
             intercepts.append(solution.intercept)
-            norms.append(solution.norm)
             return solution
 
         solution = self._each_output(Y, solve, teller(self, Y.shape[1]))
         self.intercept = np.array(intercepts)
-        self.norm = None if None in norms else float(np.linalg.norm(norms))
         return solution
-
-    def _describe(self):
-        # ||f||, with which the objective tells the sum of losses, too (Figure 1 of Yen et al. 2014)
-        return super()._describe() | ({} if self.norm is None else {"norm": self.norm})

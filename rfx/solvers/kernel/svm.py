@@ -35,13 +35,9 @@ _INNER_TOL, _INNER_STEPS = 0.1, 20
 
 @dataclass
 class KernelSolution(Solution):
-    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y alpha (n,).
-
-    norm: ||f||_H of its part without intercept, None where that is not known.
-    """
+    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y alpha (n,)."""
 
     intercept: float = 0.0
-    norm: float | None = None
 
 
 def solve_kernel_svm(
@@ -78,7 +74,6 @@ def solve_kernel_svm(
         status=budget.status(_met(gap, objective, budget.tol), run.blocks),
         trace=run.record.trace,
         intercept=float(problem.bias_value),
-        norm=float(np.sqrt(max(0.0, problem.beta @ problem.f))),
     )
 
 

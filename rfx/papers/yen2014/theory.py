@@ -1,0 +1,61 @@
+"""Corollary 1 of Yen et al. 2014: our rows as the objective of Sparse-RF against D, and what the corollary allows it."""
+
+from dataclasses import dataclass
+
+from rfx import losses
+from rfx.errors import DataError, UsageError
+from rfx.experiments.suboptimality import Excess, Reference
+
+LABEL = "corollary1"
+# the square of the largest feature, B^2
+_LARGEST = {"perceptron": 1.0, "gaussian": 2.0}
+NOTES = (
+    "F = lam ||w||_1 + mean loss, lam and objectives divided by the number of rows; F* is the same of the exact kernel machine with "
+    "||w*||_2 for the L1 norm, which the bound 2 gamma ||w*||^2 / D' is added to, D' = D - c, gamma the curvature of the loss times B^2.",
+    "The limit F(inf) is Sparse-RF at the largest D; slopes are of D up to a sixteenth of it. Below F* nothing is promised, and Sparse-RF gets there.",
+    "Where the bound is above F(0), the objective of zero weights, it says nothing: it is vacuous.",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set and kernel: the exact machine and the rows of sparse-rf by D. curvature: gamma of the corollary."""
+
+    dataset: str
+    kernel: str
+    reference: Reference
+    excess: Excess
+    curvature: float
+
+    def vacuous(self, size: int) -> bool:
+        """Does the bound at D = size allow more than zero weights have?"""
+        return self.reference.bound(size, self.curvature) >= self.reference.zero
+
+    def first_useful(self) -> int:
+        """The smallest D at which the bound is below F(0)."""
+        one = self.reference
+        return one.wasted(self.curvature) + int(2 * self.curvature * one.norm**2 / (one.zero - one.value)) + 1
+
+
+def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
+    """The data sets and kernels that have a row of the exact machine and two sizes of sparse-rf.
+
+    Raises UsageError for a setting: there is none; DataError where there is no such case.
+    """
+    if setting:
+        raise UsageError(f"--setting {setting}: yen2014-corollary1 has no settings")
+    own = [row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok"]
+    found = []
+    for exact in own:
+        if exact["method"] != "kernel" or (exact["metric"] == "rmse" and not exact.get("trace")):
+            continue
+        alike = [
+            row for row in own if row["method"] == "sparse-rf" and (row["dataset"], row["kernel"]) == (exact["dataset"], exact["kernel"])
+        ]
+        excess = Excess.of([row for row in alike if row["lam"] == exact["lam"]], lambda row: row["n_features"])
+        if excess:
+            curvature = losses.get_loss(exact["params"]["loss"]).curvature * _LARGEST[exact["kernel"]]
+            found.append(Case(exact["dataset"], exact["kernel"], Reference.of(exact), excess, curvature))
+    if not found:
+        raise DataError("the results file has no exact machine with sparse-rf at two sizes; rfx run yen2014-corollary1 makes them")
+    return found

@@ -5,7 +5,7 @@ from rfx.papers.yen2014 import theory
 
 
 def corollary1(rows, setting=None):
-    """A panel for each data set and kernel: the mean over the seeds with a band, its slope, the bound, and F(0) above which that is vacuous."""
+    """A panel for each data set and kernel: the mean over the seeds, its slope, the bound, and F(0), above which that is vacuous."""
     found = theory.cases(rows, setting)
     columns = min(2, len(found))
     figure, grid = style.grid(-(-len(found) // columns), columns, 3.0)

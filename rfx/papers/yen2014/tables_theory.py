@@ -24,8 +24,8 @@ def corollary1(rows, setting=None) -> Table:
         one, slope = case.reference, case.excess.slope
         notes.append(
             f"{title}: slope {'not known' if slope is None else f'{slope:.2f}'}; F(0) {one.zero:.4f}, F* {one.value:.4f}, limit "
-            f"{case.excess.limit:.4f}; ||w*|| {one.norm:.3g}, gamma {case.curvature:g}, c {count(one.wasted(case.curvature))}; the bound is below "
-            f"F(0) from D = {count(case.first_useful())} on."
+            f"{case.excess.limit:.4f}; ||w*|| {one.norm:.3g}, gamma {case.curvature:g}, c {count(one.wasted(case.curvature))}; the bound "
+            f"is below F(0) from D = {count(case.first_useful())} on."
         )
     own = [row for row in rows if row["params"].get("label") == theory.LABEL]
     notes += failures(own) + machines([row for row in own if row["status"] == "ok"])

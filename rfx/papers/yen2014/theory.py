@@ -12,7 +12,8 @@ _LARGEST = {"perceptron": 1.0, "gaussian": 2.0}
 NOTES = (
     "F = lam ||w||_1 + mean loss, lam and objectives divided by the number of rows; F* is the same of the exact kernel machine with "
     "||w*||_2 for the L1 norm, which the bound 2 gamma ||w*||^2 / D' is added to, D' = D - c, gamma the curvature of the loss times B^2.",
-    "The limit F(inf) is Sparse-RF at the largest D; slopes are of D up to a sixteenth of it. Below F* nothing is promised, and Sparse-RF gets there.",
+    "The limit F(inf) is Sparse-RF at the largest D; slopes are of D up to a sixteenth of it. Nothing is promised below F*, but Sparse-RF "
+    "gets there.",
     "Where the bound is above F(0), the objective of zero weights, it says nothing: it is vacuous.",
 )
 

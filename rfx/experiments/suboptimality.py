@@ -28,19 +28,22 @@ class Reference:
     objective: float
 
     @classmethod
-    def of(cls, row: dict) -> "Reference":
-        """From a row of `kernel`; of a regression its trace is needed, whose first objective is that of zero."""
+    def of(cls, row: dict, blocks: float = 1.0) -> "Reference":
+        """From a row of `kernel`; of a regression its trace is needed, whose first objective is that of zero.
+
+        blocks: how many features are drawn at once. ||w*||_1 is at most the root of that many times ||w*||_2, which `value` has.
+        """
         n_rows, lam, norm = row["n_train"], row["lam"], row["params"]["norm"]
         loss = row["objective"] - 0.5 * lam * norm**2
         if row["metric"] == "rmse":
             zero = row["trace"][0]["objective"] / n_rows
         else:
             zero = float(losses.get_loss(row["params"]["loss"]).value(np.zeros(1), np.ones(1))[0])
-        return cls((lam * norm + loss) / n_rows, norm, zero, row["objective"] / n_rows)
+        return cls((lam * math.sqrt(blocks) * norm + loss) / n_rows, norm, zero, row["objective"] / n_rows)
 
     def wasted(self, curvature: float, kappa: float = 1.0) -> int:
         """c: of so many features, or grids, the theorem expects nothing."""
-        return math.ceil(2 * kappa * (self.zero - self.value) / (curvature * self.norm**2))
+        return max(0, math.ceil(2 * kappa * (self.zero - self.value) / (curvature * self.norm**2)))
 
     def bound(self, size: int, curvature: float, kappa: float = 1.0) -> float:
         """What the mean of F over draws of `size` features, or grids, is at most; infinite up to `wasted`."""

@@ -77,6 +77,8 @@ def _panel(axes, own, penalty):
         sizes, means, deviations = case.points()
         slope = case.slope()
         known = [(size * case.kappa, mean / case.scale, sd / case.scale) for size, mean, sd in zip(sizes, means, deviations) if mean > 0]
+        if not known:
+            continue
         products += [product for product, *_ in known]
         look = style.numbered(number)
         label = f"gamma = 1/sigma = {case.gamma:g}, kappa {case.kappa:.3g}"

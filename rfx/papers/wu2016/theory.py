@@ -12,6 +12,7 @@ LABEL = "theorem1"
 NOTES = (
     "kappa is equation 10's, the mean over grids of N over the rows in the fullest bin. The constant is 2 beta ||w*||^2 / (kappa R'), "
     "R' = R - c (erratum 7); w* is the exact kernel machine, beta the curvature of the loss.",
+    "F(w*) has lam sqrt(D/R) ||w*||_2, which is at least lam ||w*||_1; the paper's lam ||w*||_2 is not (erratum 13).",
     "L1, the case that the paper proves: F = lam ||w||_1 + mean loss over features that are not divided by sqrt(R), less the limit, which "
     "is the mean at the largest R; slopes are of R up to a sixteenth of it.",
     "L2: what rb solves, lam/2 ||w||^2 + mean loss over features divided by sqrt(R), less the exact kernel machine's: its mean is never "
@@ -72,13 +73,14 @@ def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
     for exact in own:
         if exact["method"] != "kernel" or (exact["metric"] == "rmse" and not exact.get("trace")):
             continue
-        reference, gamma = Reference.of(exact), _gamma(exact)
+        gamma = _gamma(exact)
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
             alike = [row for row in own if (row["dataset"], row["method"], _gamma(row)) == (exact["dataset"], method, gamma)]
             excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
             if excess:
                 kappa = seeds.mean([row["params"]["kappa_bound"] for row in alike]).value
                 curvature = losses.get_loss(exact["params"]["loss"]).curvature
+                reference = Reference.of(exact, seeds.mean([row["params"]["kappa"] for row in alike]).value)
                 found.append(Case(exact["dataset"], gamma, penalty, reference, excess, kappa, curvature))
     if not found:
         raise DataError("the results file has no exact machine with random binning at two R; rfx run wu2016-theorem1 makes them")

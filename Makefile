@@ -13,10 +13,13 @@ MAKEFLAGS += --keep-going
 
 .DEFAULT_GOAL := help
 WU2016 := table1 fig3 fig4 fig5 fig6
+WU2016_THEORY := theorem1 speedup
 SINHA2016 := table1 fig1 fig2
 DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-qm7 synthetic complexity
 .PHONY: help install demo lint test test-oldest coverage stub fuzz docs-tables docs-numbers benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick reproduce-figure1 reproduce-figure1-quick \
+    reproduce-corollary1 reproduce-corollary1-quick reproduce-map-convergence reproduce-wu2016-fig2 \
+    $(WU2016_THEORY:%=reproduce-wu2016-%) $(WU2016_THEORY:%=reproduce-wu2016-%-quick) \
     $(WU2016:%=reproduce-wu2016-%) $(WU2016:%=reproduce-wu2016-%-quick) \
     $(SINHA2016:%=reproduce-sinha2016-%) $(SINHA2016:%=reproduce-sinha2016-%-quick) \
     $(DAI2014:%=reproduce-dai2014-%) $(DAI2014:%=reproduce-dai2014-%-quick)
@@ -93,7 +96,7 @@ define reproduce
 	exit $$code
 endef
 
-reproduce-table1: $(STAMP) ## Yen et al. 2014, Table 1 (regression), ours beside the paper's
+reproduce-table1: $(STAMP) ## Yen et al. 2014, Table 1 (regression); FULL=1: the exact kernels that the paper could not run too (hours)
 	$(call reproduce,yen2014-table1,)
 
 reproduce-table1-quick: $(STAMP) ## The same with fewer features and rows, within 5 minutes
@@ -120,6 +123,17 @@ reproduce-figure1: $(STAMP) ## Yen et al. 2014, Figure 1: Sparse-RF, boosting an
 
 reproduce-figure1-quick: $(STAMP) ## The same for cod-rna, two seeds and fewer features, within 5 minutes
 	$(call reproduce-figure,yen2014-figure1,-quick)
+
+reproduce-corollary1: $(STAMP) ## Yen et al. 2014, Corollary 1: the objective of Sparse-RF against D, and the bound
+	$(call reproduce-figure,yen2014-corollary1,)
+
+reproduce-corollary1-quick: $(STAMP) ## The same for cpu, three seeds and D up to 8,192, within 5 minutes
+	$(call reproduce-figure,yen2014-corollary1,-quick)
+
+reproduce-map-convergence: $(STAMP) ## The error of the kernel against the number of features, of every map; needs no data
+	@mkdir -p $(RESULTS)
+	@$(RFX) table map-convergence
+	@$(RFX) figure map-convergence --output $(RESULTS)/
 
 reproduce-wu2016-table1: $(STAMP) ## Wu et al. 2016, Table 1: the data sets' sizes, checked against the data
 	$(call reproduce,wu2016-table1,)
@@ -150,6 +164,25 @@ reproduce-wu2016-fig6: $(STAMP) ## Wu et al. 2016, Figure 6: speed-up over threa
 
 reproduce-wu2016-fig6-quick: $(STAMP) ## The same for two data sets and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig6,-quick)
+
+reproduce-wu2016-fig2: $(STAMP) ## Wu et al. 2016, Figure 2: a grid in the plane and its features; needs no data
+	@mkdir -p $(RESULTS)
+	@$(RFX) figure wu2016-fig2 --output $(RESULTS)/
+
+reproduce-wu2016-theorem1: $(STAMP) ## Wu et al. 2016, Theorem 1: the objective of random binning against kappa R
+	$(call reproduce-figure,wu2016-theorem1,)
+
+reproduce-wu2016-theorem1-quick: $(STAMP) ## The same for cpusmall, two widths and three seeds, within 5 minutes
+	$(call reproduce-figure,wu2016-theorem1,-quick)
+
+# Of the same runs as Figure 6
+reproduce-wu2016-speedup: reproduce-wu2016-fig6 ## Wu et al. 2016, equations 29 and 30 beside Figure 6 (on an idle machine)
+	@$(RFX) table wu2016-speedup --results $(RESULTS)/wu2016-fig6.csv
+	@$(RFX) figure wu2016-speedup --results $(RESULTS)/wu2016-fig6.csv --output $(RESULTS)/
+
+reproduce-wu2016-speedup-quick: reproduce-wu2016-fig6-quick ## The same of Figure 6's quick runs
+	@$(RFX) table wu2016-speedup --results $(RESULTS)/wu2016-fig6-quick.csv
+	@$(RFX) figure wu2016-speedup --results $(RESULTS)/wu2016-fig6-quick.csv --output $(RESULTS)/wu2016-speedup-quick
 
 reproduce-sinha2016-table1: $(STAMP) ## Sinha and Duchi 2016, Table 1: learnt and random features, error and time (hours)
 	$(call reproduce-figure,sinha2016-table1,)

@@ -18,6 +18,8 @@ from rfx import env
 from rfx.errors import OutOfTime, RfxError, UsageError
 from rfx.solvers.base import Budget, Certificate
 
+# Of the memory that is free, the most that a problem may take: the features, the program and other processes need some, too.
+SHARE = 0.8
 NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
 
 
@@ -30,7 +32,8 @@ class NodeFile:
         offsets = np.concatenate([[0], np.cumsum(np.asarray(row_lengths, dtype=np.int64) + 1)])
         head = 8 * (2 * self.n + 1)
         size = head + int(offsets[-1]) * NODE.itemsize
-        if size / 2**20 > env.available_memory_mb():
+        # shared memory that is not there is not refused: the kernel kills a process for it
+        if size / 2**20 > SHARE * env.available_memory_mb():
             raise RfxError(
                 f"the back end needs {size / 2**30:.1f} GiB for this problem and {env.available_memory_mb() / 1024:.1f} GiB are "
                 "free; use fewer features or rfx's own solver (leave --solver away)"

@@ -61,7 +61,7 @@ def solve_libsvm(K: KernelMatrix, y, lam, loss, budget: Budget = Budget(), warm=
 def _precomputed(K, y, ridge):
     n, all_rows = K.shape[0], K.prepared()
     size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
-    if size > 0.8 * free:
+    if size > backend.SHARE * free:
         raise RfxError(
             f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, and {free:.1f} GiB are free; use fewer "
             "rows or rfx's own solver (leave --solver away)"

@@ -201,6 +201,37 @@ class Softmax:
         return _xlogx(u + y).sum(axis=-1)
 
 
+class Weighted:
+    """A loss for classes with a weight for each row: w L(z, t) for y = w t, a label t in {-1, +1} times a weight w > 0.
+
+    So a row's weight goes with its label wherever rows are picked out. Of the squared loss, whose targets are any numbers, rows
+    are scaled instead (rfx.operators.scaled). The conjugate of w L at u is w L*(u / w).
+    """
+
+    def __init__(self, loss):
+        self.base, self.name = loss, loss.name
+
+    def value(self, z, y):
+        return np.abs(y) * self.base.value(z, np.sign(y))
+
+    def derivative(self, z, y):
+        return np.abs(y) * self.base.derivative(z, np.sign(y))
+
+    def second_derivative(self, z, y):
+        return np.abs(y) * self.base.second_derivative(z, np.sign(y))
+
+    def clip_dual(self, u, y):
+        return np.abs(y) * self.base.clip_dual(u / np.abs(y), np.sign(y))
+
+    def conjugate(self, u, y):
+        return np.abs(y) * self.base.conjugate(u / np.abs(y), np.sign(y))
+
+
+def labels_and_weights(loss, y):
+    """(labels, weights) of the targets y of a loss: y and ones, or for a Weighted loss its signs and sizes."""
+    return (np.sign(y), np.abs(y)) if isinstance(loss, Weighted) else (y, np.ones(np.shape(y)))
+
+
 def _sigmoid(t):
     return 0.5 * (1.0 + np.tanh(0.5 * t))
 

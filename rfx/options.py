@@ -38,11 +38,28 @@ class Path:
         return texts
 
 
+class LabelWeights:
+    """The kind of an option that gives labels a weight: `balanced`, or LABEL:WEIGHT,…"""
+
+    BALANCED = "balanced"
+
+    @staticmethod
+    def values(text: str) -> dict[float, float]:
+        """{label: weight}, each 0 or more; ValueError when the text says none, or a label twice."""
+        found = {}
+        for pair in str(text).split(","):
+            label, weight = (float(part) for part in pair.split(":"))
+            if not (math.isfinite(label) and math.inf > weight >= 0) or label in found:
+                raise ValueError(text)
+            found[label] = weight
+        return found
+
+
 @dataclass(frozen=True)
 class Option:
     """One option of a method, a map or a kernel.
 
-    kind: int, float, bool, str or Path. choices: the values of a str, or what may stand instead of a number: names, or a dict
+    kind: int, float, bool, str, Path or LabelWeights. choices: the values of a str, or what may stand instead of a number: names, or a dict
     from each to what it means ('' where its name says it), or a function that returns either, called when it is asked for.
     default: None where there is none, or where it depends on the rest.
     """
@@ -80,6 +97,8 @@ class Option:
             return "true or false"
         if self.kind is Path:
             return f"HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to {Path.MOST}, such as 1000:1:20"
+        if self.kind is LabelWeights:
+            return "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1"
         choices = self.meanings()
         parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
         if self.kind in (int, float):
@@ -100,9 +119,10 @@ class Option:
             if str(value).lower() in ("true", "false"):
                 return str(value).lower() == "true"
             raise refusal
-        if self.kind is Path:
+        if self.kind in (Path, LabelWeights):
             try:
-                Path.values(value)
+                if value != LabelWeights.BALANCED or self.kind is Path:
+                    self.kind.values(value)
             except ValueError:
                 raise refusal from None
             return value

@@ -76,8 +76,8 @@ class Scaler:
         return len(self.shift)
 
     @classmethod
-    def fit(cls, X, kind="none"):
-        """Learn from the training rows X (n, d), dense or csr. UsageError for an unknown kind."""
+    def fit(cls, X, kind="none", weights=None):
+        """Learn from the training rows X (n, d), dense or csr; weights (n,) count for `standard` alone. UsageError for an unknown kind."""
         _checked(kind, KINDS, "scaling")
         n, d = X.shape
         shift, scale = np.zeros(d), np.ones(d)
@@ -86,7 +86,7 @@ class Scaler:
         if n == 0:
             raise DataError("scaling can't be learnt from no rows")
         with np.errstate(over="ignore", invalid="ignore"):
-            low, spread = column_spread(X, kind)
+            low, spread = column_spread(X, kind, weights)
         return cls.from_spread(kind, low, spread)
 
     @classmethod
@@ -139,9 +139,9 @@ class Scaler:
         return cls(kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64))
 
 
-def column_spread(X, kind):
-    """What `Scaler.from_spread` takes, of the columns of X."""
-    return _moments(X) if kind == "standard" else _range(X)
+def column_spread(X, kind, weights=None):
+    """What `Scaler.from_spread` takes, of the columns of X; weights: (n,) of its rows, None for ones."""
+    return _moments(X, weights) if kind == "standard" else _range(X)
 
 
 def _range(X):
@@ -153,14 +153,20 @@ def _range(X):
     return low, high - low
 
 
-def _moments(X):
-    """Column means and standard deviations (divided by n), merged over blocks so that large means lose no digits."""
+def _moments(X, weights):
+    """Column means and standard deviations (divided by n, or the sum of weights), merged over blocks so that large means lose no digits."""
     count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for _, block in _blocks(X):
-        rows = len(block)
-        block_mean = block.mean(axis=0)
+    for start, block in _blocks(X):
+        if weights is None:
+            rows, block_mean = len(block), block.mean(axis=0)
+            spread = ((block - block_mean) ** 2).sum(axis=0)
+        else:
+            own = weights[start : start + len(block)]
+            rows = own.sum()
+            block_mean = own @ block / rows
+            spread = own @ (block - block_mean) ** 2
         delta = block_mean - mean
-        squares += ((block - block_mean) ** 2).sum(axis=0) + delta**2 * (count * rows / (count + rows))
+        squares += spread + delta**2 * (count * rows / (count + rows))
         mean += delta * (rows / (count + rows))
         count += rows
     # What rounding leaves of a constant column is not variance.
@@ -178,13 +184,13 @@ class TargetScaler:
     scale: float = 1.0
 
     @classmethod
-    def fit(cls, y, kind="none"):
-        """Learn from the training targets y (n,). Targets that are all equal get scale 1."""
+    def fit(cls, y, kind="none", weights=None):
+        """Learn from the training targets y (n,); weights (n,) count for `mean` alone. Targets that are all equal get scale 1."""
         _checked(kind, TARGET_KINDS, "target scaling")
         if kind == "none":
             return cls()
         if kind == "mean":
-            return cls(kind, float(np.mean(y)))
+            return cls(kind, float(np.average(y, weights=weights)))
         low, high = float(np.min(y)), float(np.max(y))
         return cls(kind, low, high - low if high > low else 1.0)
 

@@ -15,6 +15,7 @@ import numpy as np
 from rfx import env, kernels, parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
+from rfx.methods import weights
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import CHOSEN_LAM, DTYPE, LOSS, MOST, TOL
 from rfx.methods.validation import GAMMA_FACTORS, LAMS
@@ -35,6 +36,7 @@ class Block(ExpansionMethod):
     name = "block"
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
+    weighted = True
     options = (
         *OPTIONS,
         DTYPE.but(default="float64"),
@@ -110,14 +112,21 @@ class Block(ExpansionMethod):
 
         def part(start, stop):
             for b in range(start, stop):
-                targets = Y[blocks[b]]
+                own_weights = weights.part(self.weights, blocks[b])
+                targets, loss = weights.targets(Y[blocks[b]], self.loss, own_weights)
                 if self._budget().late():
-                    value = float(self.loss.value(np.zeros_like(targets), targets).sum())
+                    value = float(loss.value(np.zeros_like(targets), targets).sum())
                     solutions[b] = Solution(np.zeros_like(targets), value, Certificate("gap", value), 0, "timeout")
                     continue
                 own = rows.take(blocks[b])
                 K = kernels.block(p["kernel"], own, own, self.kernel_params)
-                solutions[b] = solve_kernel_dense(K, targets, self.lam, self.loss, self._budget())
+                factors = np.sqrt(own_weights)[:, None] if own_weights is not None and loss.name == "squared" else None
+                if factors is not None:
+                    K *= factors
+                    K *= factors.T
+                solutions[b] = solve_kernel_dense(K, targets, self.lam, loss, self._budget())
+                if factors is not None:
+                    solutions[b].coef = factors * solutions[b].coef
 
         if len(blocks) == 1 or env.threads() * self._block_mb(max(len(block) for block in blocks)) > self._limit():
             part(0, len(blocks))

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from rfx.methods import gamma
+from rfx.methods import gamma, weights
 from rfx.methods.validation import HELD_OUT, LAMS, error, held_out, spread, step
 
 # Lambdas in a row with more than the least error after which smaller ones are not tried.
@@ -32,6 +32,8 @@ class Choosing:
     held_out_rows: int | None = None
     # whether every lambda is tried
     _every = False
+    # of the rows that a trial is judged by
+    weights_out: np.ndarray | None = None
 
     def _choose(self, X, Y):
         """Sets self.chosen, self.lam, self.validation (a list of `validation.step`) and self._seconds_validation."""
@@ -42,7 +44,7 @@ class Choosing:
             words.pop("lam", None)
         if "gamma" in p and gamma.has_gamma(p["kernel"]):
             if p["gamma"] == "tuned":
-                self.chosen["gamma"], self.validation = gamma.tuned(p["kernel"], X, Y, self._tuning_lams(), p["seed"])
+                self.chosen["gamma"], self.validation = gamma.tuned(p["kernel"], X, Y, self._tuning_lams(), p["seed"], self.weights)
             elif p["gamma"] == "validation":
                 words = {"gamma": gamma.candidates(p["kernel"], X, p["seed"], self.searched["gamma"])} | words
         if words:
@@ -78,7 +80,7 @@ class Choosing:
         """
         errors = []
         for model in self._fit_each(X, Y, lams):
-            errors.append(error(self.task, model._decide(X_out), Y_out))
+            errors.append(error(self.task, model._decide(X_out), Y_out, self.weights_out))
             if not self._every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors):
                 break
         return errors
@@ -102,9 +104,10 @@ def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
     kept, out = held_out(X.shape[0], method.held_out_share, method.params["seed"], given)
     kept, out = kept[spread(len(kept), method.held_out_rows)], out[spread(len(out), method.held_out_rows)]
     share, trial = len(kept) / X.shape[0], method._trial()
+    trial.weights, trial.weights_out = weights.part(method.weights, kept), weights.part(method.weights, out)
     rows = X[kept], Y[kept], X[out], Y[out]
     best, steps = {name: values[0] for name, values in grid.items()}, []
-    target = method._target_error(*rows, share)
+    target = trial._target_error(*rows, share)
     trial._every = target is not None
     measure = "mean squared error" if method.task == "regression" else "share of wrong labels"
     for stage in method.stages:

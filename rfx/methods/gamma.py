@@ -4,7 +4,9 @@ import numpy as np
 
 from rfx import kernels
 from rfx.features import sample
-from rfx.methods.validation import GAMMA_FACTORS, step
+from rfx.losses import Squared
+from rfx.methods import weights
+from rfx.methods.validation import GAMMA_FACTORS, error, step
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge_grid
@@ -32,10 +34,11 @@ def candidates(kernel: str, X, seed: int, factors=GAMMA_FACTORS) -> list[float]:
     return [base * factor for factor in factors]
 
 
-def tuned(kernel: str, X, Y, lams, seed: int) -> tuple[float, list[dict]]:
+def tuned(kernel: str, X, Y, lams, seed: int, row_weights=None) -> tuple[float, list[dict]]:
     """(gamma, steps): of the candidates the one with the least error of ridge regression, for the best of `lams`, and the scores.
 
-    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as for all n rows. Of fewer than two
+    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as for all n rows;
+    row_weights: (n,), None for ones. Of fewer than two
     rows the median is taken, without scores.
     """
     found = candidates(kernel, X, seed)
@@ -46,7 +49,7 @@ def tuned(kernel: str, X, Y, lams, seed: int) -> tuple[float, list[dict]]:
     train, test = np.sort(order[:size]), np.sort(order[size : 2 * size])
     tried = []
     for value in found:
-        errors = _errors(kernel, value, X, Y, train, test, lams, seed)
+        errors = _errors(kernel, value, X, Y, train, test, lams, seed, row_weights)
         tried += [[value, *([lam] if len(lams) > 1 else []), one] for lam, one in zip(lams, errors)]
     options = ["gamma", "lam"][: len(tried[0]) - 1]
     place = min(range(len(tried)), key=lambda i: tried[i][-1])
@@ -54,10 +57,11 @@ def tuned(kernel: str, X, Y, lams, seed: int) -> tuple[float, list[dict]]:
     return tried[place][0], [step("ridge on random features", options, len(train), len(test), "mean squared error", tried, place)]
 
 
-def _errors(kernel, gamma, X, Y, train, test, lams, seed) -> list[float]:
+def _errors(kernel, gamma, X, Y, train, test, lams, seed, row_weights) -> list[float]:
     """Mean squared errors on the test rows of ridge regression on FEATURES random features, one for each of lams."""
     feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
     scale = 1 / np.sqrt(FEATURES)
-    solutions = solve_ridge_grid(feature_matrix(feature_map, X[train], scale), Y[train], lams, budget=Budget(tol=1e-4))
-    Z = feature_map.transform(X[test])
-    return [float(np.mean((Z @ (scale * solution.coef) - Y[test]) ** 2)) for solution in solutions]
+    Z, targets, _ = weights.problem(feature_matrix(feature_map, X[train], scale), Y[train], Squared, weights.part(row_weights, train))
+    solutions = solve_ridge_grid(Z, targets, lams, budget=Budget(tol=1e-4))
+    Z, out = feature_map.transform(X[test]), weights.part(row_weights, test)
+    return [error("regression", Z @ (scale * solution.coef), Y[test], out) for solution in solutions]

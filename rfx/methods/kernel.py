@@ -9,11 +9,12 @@ import numpy as np
 
 from rfx import kernels
 from rfx.errors import UsageError
+from rfx.methods import weights
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
 from rfx.methods.options import CHOSEN_LAM, DTYPE, LOSS, SOLVER, TOL
 from rfx.methods.validation import GAMMA_FACTORS, LAMS
 from rfx.methods.watch import teller, watcher
-from rfx.operators.kernel import KernelMatrix
+from rfx.operators.kernel import KernelMatrix, ScaledKernel
 from rfx.options import Option
 from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
@@ -32,6 +33,7 @@ class Kernel(ExpansionMethod):
     summary = "the exact kernel machine: ridge regression or a support vector machine"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     held_out_rows = ROWS
+    weighted = True
     options = (
         *OPTIONS,
         DTYPE.but(default="float64"),
@@ -45,26 +47,33 @@ class Kernel(ExpansionMethod):
     def _fit(self, X, Y):
         p = self.params
         self.kernel_params = self._learn_kernel(X)
-        K = KernelMatrix(p["kernel"], X, self.kernel_params)
-        if self.loss.name in ("hinge", "squared_hinge"):
-            solution = self._svm(K, Y)
+        Y, loss = weights.targets(Y, self.loss, self.weights)
+        K, factors = KernelMatrix(p["kernel"], X, self.kernel_params), 1.0
+        if loss.name in ("hinge", "squared_hinge"):
+            solution = self._svm(K, Y, loss)
         else:
             self._check_without_bias()
-            solve = solve_kernel_ridge if self.loss.name == "squared" else solve_kernel_newton
-            callback = watcher(self, lambda rows: lambda coef: kernels.decision(p["kernel"], self.kernel_params, X, coef, rows), Y.shape[1])
-            solution = solve(K, Y, self.lam, self.loss, self._budget(), callback=callback)
+            if loss.name == "squared" and self.weights is not None:
+                factors = np.sqrt(self.weights)
+                K = ScaledKernel(p["kernel"], X, self.kernel_params, factors)
+            solve = solve_kernel_ridge if loss.name == "squared" else solve_kernel_newton
+
+            def decide(rows):
+                return lambda coef: kernels.decision(p["kernel"], self.kernel_params, X, (coef.T * factors).T, rows)
+
+            solution = solve(K, Y, self.lam, loss, self._budget(), callback=watcher(self, decide, Y.shape[1]))
             self.intercept = np.zeros(Y.shape[1])
-        self.norm = self._norm(solution, Y)
-        self._keep_nonzero(X, np.asarray(solution.coef).reshape(X.shape[0], -1))
+        self.norm = self._norm(solution, Y, loss)
+        self._keep_nonzero(X, (np.asarray(solution.coef).reshape(X.shape[0], -1).T * factors).T)
         return solution
 
-    def _norm(self, solution, Y) -> float | None:
+    def _norm(self, solution, Y, loss) -> float | None:
         """The root of sum_k ||f_k||_H^2, without a pass over kernel values: the dual, objective - gap, is -sum L*(-lam alpha) -
         lam/2 ||f||^2. None without a duality gap."""
         if solution.certificate is None or solution.certificate.kind != "gap":
             return None
         dual = solution.objective - solution.gap
-        conjugates = float(self.loss.conjugate(-self.lam * np.asarray(solution.coef).reshape(Y.shape), Y).sum())
+        conjugates = float(loss.conjugate(-self.lam * np.asarray(solution.coef).reshape(Y.shape), Y).sum())
         return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / self.lam)))
 
     def _describe(self):
@@ -78,7 +87,7 @@ class Kernel(ExpansionMethod):
         if p["solver"] != "rfx":
             raise UsageError(f"--solver is {p['solver']}, which has no {what} here; choose rfx")
 
-    def _svm(self, K, Y):
+    def _svm(self, K, Y, loss):
         p = self.params
         bias = True if p["bias"] is None else p["bias"]
         if self.held_out is not None:
@@ -89,9 +98,9 @@ class Kernel(ExpansionMethod):
 
         def solve(y, tell):
             if p["solver"] == "libsvm":
-                solution = solve_libsvm(K, y, self.lam, self.loss, self._budget(), seed=p["seed"])
+                solution = solve_libsvm(K, y, self.lam, loss, self._budget(), seed=p["seed"])
             else:
-                solution = solve_kernel_svm(K, y, self.lam, self.loss, self._budget(), callback=tell, bias=bias)
+                solution = solve_kernel_svm(K, y, self.lam, loss, self._budget(), callback=tell, bias=bias)
             intercepts.append(solution.intercept)
             return solution
 

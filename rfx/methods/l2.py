@@ -3,6 +3,7 @@
 import numpy as np
 
 from rfx.errors import UsageError
+from rfx.methods import weights
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.l2 import solve_l2
 from rfx.solvers.published.liblinear import solve_liblinear
@@ -17,34 +18,36 @@ def solve(method, Z, Y, callback=None) -> Solution:
     """
     p = method.params
     solver = p["solver"]
+    Z, Y, loss = weights.problem(Z, Y, method.loss, method.weights)
     if not Z.shape[1]:
         # no feature, no weight: every prediction is zero, and that is the minimum
-        values = method.loss.value(np.zeros_like(Y), Y).sum(axis=0)
+        values = loss.value(np.zeros_like(Y), Y).sum(axis=0)
         return Solution(np.zeros((0, Y.shape[1])), float(values.sum()), Certificate("gap", 0.0), 0, "converged")
     if solver == "cg":
-        if method.loss.name != "squared":
-            raise UsageError(f"--solver is cg, which is for squared loss, not {method.loss.name}; add --loss squared or choose rfx")
-        return solve_ridge_cg(Z, Y, method.lam, method.loss, method._budget(), callback=callback)
+        if loss.name != "squared":
+            raise UsageError(f"--solver is cg, which is for squared loss, not {loss.name}; add --loss squared or choose rfx")
+        return solve_ridge_cg(Z, Y, method.lam, loss, method._budget(), callback=callback)
     if solver == "liblinear":
         return method._each_output(
             Y,
             lambda y, tell: solve_liblinear(Z, y, method.lam, method.loss, method._budget(), callback=tell, seed=p["seed"]),
             callback,
         )
-    if method.loss.name == "squared":
-        return solve_ridge(Z, Y, method.lam, method.loss, method._budget(), callback=callback)
-    return method._each_output(Y, lambda y, tell: solve_l2(Z, y, method.lam, method.loss, method._budget(), callback=tell), callback)
+    if loss.name == "squared":
+        return solve_ridge(Z, Y, method.lam, loss, method._budget(), callback=callback)
+    return method._each_output(Y, lambda y, tell: solve_l2(Z, y, method.lam, loss, method._budget(), callback=tell), callback)
 
 
 def solve_path(method, Z, Y, lams) -> list[Solution]:
     """A Solution for each of `lams` by rfx's own solvers: squared loss from one Gram matrix, else each started at the last."""
-    if method.loss.name == "squared":
-        return solve_ridge_grid(Z, Y, lams, method.loss, method._budget())
+    Z, Y, loss = weights.problem(Z, Y, method.loss, method.weights)
+    if loss.name == "squared":
+        return solve_ridge_grid(Z, Y, lams, loss, method._budget())
 
     def follow(y):
         coef, solutions = None, []
         for lam in lams:
-            solutions.append(solve_l2(Z, y, lam, method.loss, method._budget(), coef))
+            solutions.append(solve_l2(Z, y, lam, loss, method._budget(), coef))
             coef = solutions[-1].coef
         return solutions
 

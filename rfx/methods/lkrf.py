@@ -10,7 +10,7 @@ from rfx.features import MAPS, alignment, chosen
 from rfx.features.divergence import DIVERGENCES, maximise
 from rfx.features.joint import best_distribution
 from rfx.methods import gamma as bandwidth
-from rfx.methods import l2
+from rfx.methods import l2, weights
 from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
 from rfx.methods.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
 from rfx.methods.validation import error, spread
@@ -45,6 +45,7 @@ class LKRF(LinearMethod):
     """
 
     name = "lkrf"
+    weighted = True
     # bandwidth and bound together, for they depend on one another, then the others one by one
     searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
     stages = (("gamma", "rho"), ("lam",), ("n_features",))
@@ -152,7 +153,12 @@ class LKRF(LinearMethod):
         return self._draw(X, size, params)
 
     def _scores(self, pool, X, Y):
-        return alignment.scores(pool, X, Y, self.params["centred"] or self.task == "regression")
+        centred = self.params["centred"] or self.task == "regression"
+        if self.weights is None:
+            return alignment.scores(pool, X, Y, centred)
+        # sums over rows that count as often as their weights say
+        Y = Y - weights.mean(Y, self.weights) if centred else Y
+        return alignment.scores(pool, X, Y * self.weights[:, None])
 
     def _rho(self, size, share) -> float:
         return self.params["rho"] if share is None else share * size
@@ -165,6 +171,8 @@ class LKRF(LinearMethod):
 
         Alternating minimisation from the uniform distribution, each step exact; self.joint_objectives has the objective after each.
         """
+        if self.weights is not None:
+            raise UsageError(f"--joint is {self.params['joint']}, which takes no weights of rows; leave them away")
         rows = spread(len(Y), self.params["joint_rows"])
         q, self.joint_objectives = np.full(pool.n_features, 1 / pool.n_features), []
         self.lam = lam * len(rows) / len(Y)
@@ -186,15 +194,15 @@ class LKRF(LinearMethod):
         if p["use"] == "weights":
             return pool.weighted(*chosen.weighted(q))
         if p["use"] == "support" and (count is None or count >= support):
-            places, weights = chosen.support_once(q)
+            places, factors = chosen.support_once(q)
         else:
-            places, weights = chosen.drawn(q, count or support, p["seed"])
-        return pool.select(places) if p["sparse"] else pool.weighted(places, weights)
+            places, factors = chosen.drawn(q, count or support, p["seed"])
+        return pool.select(places) if p["sparse"] else pool.weighted(places, factors)
 
     def _model(self, features, X, Y, lam):
         """(solution, map, coef (D, k), offset (k,)) of the fit on these features."""
         p = self.params
-        offset = Y.mean(axis=0) if p["offset"] == "mean" else np.zeros(Y.shape[1])
+        offset = weights.mean(Y, self.weights) if p["offset"] == "mean" else np.zeros(Y.shape[1])
         Z = feature_matrix(features, X, 1.0, p["max_memory"])
         solution = self._solve_sparse(Z, Y - offset, lam) if p["sparse"] else l2.solve(self, Z, Y - offset)
         coef = np.asarray(solution.coef)
@@ -202,7 +210,8 @@ class LKRF(LinearMethod):
         return solution, features.select(used), coef[used], offset
 
     def _solve_sparse(self, Z, Y, lam) -> Solution:
-        return self._each_output(Y, lambda y, _: solve_l1(Z, y, lam, self.loss, self._budget()))
+        Z, Y, loss = weights.problem(Z, Y, self.loss, self.weights)
+        return self._each_output(Y, lambda y, _: solve_l1(Z, y, lam, loss, self._budget()))
 
     # ------------------------------------------------------------------ validation
 
@@ -217,7 +226,7 @@ class LKRF(LinearMethod):
         errors = []
         for self.lam in lams:
             _, own, coef, offset = self._model(features, X, Y, self.lam)
-            errors.append(error(self.task, linear_decision(own, coef, X_out) + offset, Y_out))
+            errors.append(error(self.task, linear_decision(own, coef, X_out) + offset, Y_out, self.weights_out))
         return errors
 
     def _rho_share(self) -> float | None:

@@ -24,6 +24,7 @@ class Nystrom(ExpansionMethod):
 
     name = "nystrom"
     watches = True
+    weighted = True
     summary = "Nystrom approximation of the kernel machine from landmarks"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfx.features.binning import Bins
+from rfx.methods import weights
 from rfx.methods.binned import OPTIONS, BinnedMethod
 from rfx.methods.options import CHOSEN_LAM
 from rfx.methods.validation import GAMMA_FACTORS, LAMS, error, held_out
@@ -42,6 +43,7 @@ class RB(BinnedMethod):
     summary = "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
     default_loss = "squared"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
+    weighted = True
     options = (*OPTIONS, CHOSEN_LAM.but(default=0.01), GROW)
 
     def _bytes(self, number):
@@ -75,12 +77,13 @@ class RB(BinnedMethod):
             self._keep_nonzero(grids, bins, Z, solution.coef)
             yield self
 
-    def _solve(self, Z, Y, lam, start, budget, callback=None) -> DualSolution:
-        """coef (D, k) and dual (N, k); start: a dual of fewer grids."""
-        if self.loss.name == "squared":
-            return solve_dual_ridge(Z, Y, lam, self.loss, budget, start, callback)
+    def _solve(self, Z, Y, lam, start, budget, callback=None, *, rows=slice(None)) -> DualSolution:
+        """coef (D, k) and dual (N, k); start: a dual of fewer grids. rows: which of the training rows Z and Y are."""
+        Z, Y, loss = weights.problem(Z, Y, self.loss, weights.part(self.weights, rows))
+        if loss.name == "squared":
+            return solve_dual_ridge(Z, Y, lam, loss, budget, start, callback)
         starts = [None] * Y.shape[1] if start is None else start.T
-        outputs = [solve_dual_l2(Z, y, lam, self.loss, budget, own, for_output(callback, k)) for k, (y, own) in enumerate(zip(Y.T, starts))]
+        outputs = [solve_dual_l2(Z, y, lam, loss, budget, own, for_output(callback, k)) for k, (y, own) in enumerate(zip(Y.T, starts))]
         return DualSolution(**vars(stack(outputs)), dual=np.stack([output.dual for output in outputs], axis=1))
 
     def _grow(self, grids, X, Y):
@@ -99,10 +102,11 @@ class RB(BinnedMethod):
             more_bins, more = self._timed(self._number, grids.select(slice(len(ids), size)), X)
             ids = np.concatenate([ids, more.ids]) if len(ids) else more.ids
             bins = Bins(np.concatenate([bins.keys, more_bins.keys]), np.concatenate([bins.starts, bins.starts[-1] + more_bins.starts[1:]]))
-            solution = self._solve(BinnedMatrix(np.ascontiguousarray(ids[:, kept]), bins.starts), Y[kept], lam, dual, budget)
+            Z = BinnedMatrix(np.ascontiguousarray(ids[:, kept]), bins.starts)
+            solution = self._solve(Z, Y[kept], lam, dual, budget, rows=kept)
             dual = solution.dual
             decision = BinnedMatrix(ids[:, out], bins.starts).matvec(solution.coef)
-            found = error(self.task, decision, Y[out])
+            found = error(self.task, decision, Y[out], weights.part(self.weights, out))
             self.growth.append([size, found])
             enough = found > (1 - GAIN) * best
             if found < best:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rfx.methods import weights
 from rfx.methods.binned import OPTIONS, BinnedMethod
 from rfx.methods.options import LAM_L1, PRCD, SOLVER
 from rfx.methods.validation import GAMMA_FACTORS
@@ -25,6 +26,7 @@ class SparseRB(BinnedMethod):
     name = "sparse-rb"
     summary = "random binning features with L1 regularisation: a small model"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMBDAS}
+    weighted = True
     options = (
         *OPTIONS,
         LAM_L1.but(choices={"validation": "the best of 100, 10, 1, 0.1 on held-out rows"}),
@@ -46,6 +48,7 @@ class SparseRB(BinnedMethod):
             )
         else:
             budget = replace(self._budget(), memory_mb=min(MOST, max(LEAST, self.memory_left)))
-            solution = self._each_output(Y, lambda y, tell: solve_rb_l1(Z, y, self.lam, self.loss, budget, callback=tell), callback)
+            own, Y, loss = weights.problem(Z, Y, self.loss, self.weights)
+            solution = self._each_output(Y, lambda y, tell: solve_rb_l1(own, y, self.lam, loss, budget, callback=tell), callback)
         self._keep_nonzero(grids, bins, Z, np.asarray(solution.coef))
         return solution

@@ -2,6 +2,7 @@
 
 from rfx.errors import UsageError
 from rfx.kernels import get_kernel
+from rfx.methods import weights
 from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
@@ -27,6 +28,7 @@ class SparseRF(LinearMethod):
 
     name = "sparse-rf"
     watches = True
+    weighted = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMBDAS}
     options = (
@@ -66,7 +68,8 @@ class SparseRF(LinearMethod):
         """All lambdas of --lam-path over all features."""
         lams = self._path_lams()
         Z = self._timed(feature_matrix, feature_map, X, 1.0, self.params["max_memory"])
-        outputs = [path_l1(Z, y, lams, self.loss, self._budget()) for y in Y.T]
+        Z, Y, loss = weights.problem(Z, Y, self.loss, self.weights)
+        outputs = [path_l1(Z, y, lams, loss, self._budget()) for y in Y.T]
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
     def _solve(self, feature_map, X, Y, lam, callback=None) -> Solution:
@@ -82,8 +85,9 @@ class SparseRF(LinearMethod):
                 return solve_liblinear(part, y, lam, loss, self._budget(), penalty="l1", seed=p["seed"])
 
             solve = in_parts(solve)
+        Z, Y, own = weights.problem(Z, Y, self.loss, self.weights)
         solution = self._each_output(
-            Y, lambda y, tell: solve_rounds(Z, y, lam, self.loss, self._budget(), callback=tell, rounds=p["rounds"], solve=solve), callback
+            Y, lambda y, tell: solve_rounds(Z, y, lam, own, self._budget(), callback=tell, rounds=p["rounds"], solve=solve), callback
         )
         # what --tol is about: the gap that is reported is over all features, dropped ones too
         last = solution.trace[-1]["iteration"]
@@ -106,6 +110,6 @@ class SparseRF(LinearMethod):
         own = [option.name for option in get_kernel(self.params["kernel"]).options]
         rf = RF(**{name: self.params[name] for name in (*names, *own)}, lam=share)
         rf.task, rf.loss, rf.deadline, rf._seconds_features = self.task, self.loss, self.deadline, 0.0
-        rf.lam, rf.chosen = share, self.chosen
+        rf.lam, rf.chosen, rf.weights = share, self.chosen, self.weights
         rf._fit(X, Y)
-        return error(self.task, rf._decide(X_out), Y_out)
+        return error(self.task, rf._decide(X_out), Y_out, self.weights_out)

@@ -32,13 +32,16 @@ def spread(count: int, most: int | None) -> np.ndarray:
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
 
 
-def error(task: str, decision, Y) -> float:
-    """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n, k), Y as +-1 for classes."""
+def error(task: str, decision, Y, weights=None) -> float:
+    """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n, k), Y as +-1 for classes.
+
+    weights: (n,) of the rows, None for ones.
+    """
     if task == "regression":
-        return float(np.mean((decision - Y) ** 2))
+        return float(np.average(np.mean((decision - Y) ** 2, axis=1), weights=weights))
     if Y.shape[1] == 1:
-        return float(np.mean((decision > 0) != (Y > 0)))
-    return float(np.mean(np.argmax(decision, axis=1) != np.argmax(Y, axis=1)))
+        return float(np.average((decision[:, 0] > 0) != (Y[:, 0] > 0), weights=weights))
+    return float(np.average(np.argmax(decision, axis=1) != np.argmax(Y, axis=1), weights=weights))
 
 
 def step(by: str, options: list, fitted: int, out: int, measure: str, tried: list, chosen: int) -> dict:

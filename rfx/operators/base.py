@@ -176,6 +176,10 @@ class Matrix(ABC):
         """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what needs a metric and not this one."""
         return weights
 
+    def unscaled(self, weights) -> tuple["Matrix", np.ndarray]:
+        """(Z, weights (N,)) of the same Gram matrix at row weights (N,), Z without factors of its rows."""
+        return self, weights
+
     def squares(self, weights=None) -> np.ndarray:
         """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
         weights = np.ones(self.shape[0]) if weights is None else weights

@@ -12,8 +12,11 @@ _TILE = 2048
 class KernelMatrix:
     """K with K[i, j] = k(x_i, x_j), symmetric and positive semidefinite.
 
-    name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64.
+    name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64. factors: what rows and columns
+    are multiplied by, (N,), None for ones; prepared rows are without them.
     """
+
+    factors: np.ndarray | None = None
 
     def __init__(self, name: str, X, params: dict):
         self.name, self.X, self.params = name, X, params
@@ -59,3 +62,27 @@ class KernelMatrix:
         """All values (N, N)."""
         rows = self.prepared(dtype)
         return kernels.block(self.name, rows, rows, self.params)
+
+
+class ScaledKernel(KernelMatrix):
+    """S K S with S = diag(factors), factors (N,) above 0: the kernel matrix of weighted least squares."""
+
+    def __init__(self, name, X, params, factors):
+        super().__init__(name, X, params)
+        self.factors = np.asarray(factors, np.float64)
+        self.diagonal = self.diagonal * self.factors**2
+
+    def matvec(self, V, dtype=np.float64):
+        return (super().matvec((V.T * self.factors).T, dtype).T * self.factors).T
+
+    def upper(self, dtype):
+        return self._scaled(super().upper(dtype))
+
+    def to_array(self, dtype):
+        return self._scaled(super().to_array(dtype))
+
+    def _scaled(self, K):
+        factors = self.factors.astype(K.dtype)
+        K *= factors[:, None]
+        K *= factors
+        return K

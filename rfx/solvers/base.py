@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rfx.errors import UsageError
+from rfx.losses import Weighted
 from rfx.parallel import until
 
 # Losses with a second derivative, by one number a row.
@@ -139,7 +140,7 @@ def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
     """y as float64, (N,) or (N, k).
 
     Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, no rows, targets that are not one for
-    each row of Z, and labels of a loss for classes that are not -1 and +1.
+    each row of Z, and labels of a loss for classes that are not -1 and +1 (times a weight, where the loss is Weighted).
     """
     if loss.name not in losses:
         choice = f"choose {', '.join(losses[:-1])} or {losses[-1]}" if len(losses) > 1 else f"it is for {losses[0]} loss"
@@ -149,7 +150,10 @@ def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
     if len(y) != Z.shape[0] or not len(y):
         raise UsageError(f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row, and at least one row")
     y = np.ascontiguousarray(y, dtype=np.float64)
-    if loss.name != "squared" and not np.all(np.abs(y) == 1.0):
+    if isinstance(loss, Weighted):
+        if not np.all(np.isfinite(y) & (y != 0)):
+            raise UsageError("the weights of rows must be finite and not zero")
+    elif loss.name != "squared" and not np.all(np.abs(y) == 1.0):
         raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
     return y
 

@@ -1,7 +1,7 @@
 """The quadratic programme of one block of variables in an SVM's dual, solved to a tolerance inside the cache.
 
 Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appear in the bounds alone. The block
-maximises sum_i e_i t_i - 1/2 t' (K + shift I) t over steps t, where e = y - f - shift beta is the gradient at t = 0.
+maximises sum_i e_i t_i - 1/2 t' (K + diag(shift)) t over steps t, where e = y - f - shift beta is the gradient at t = 0.
 """
 
 import numba
@@ -12,7 +12,7 @@ import numpy as np
 def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
     """Greedy coordinate ascent: the variable whose free step gains most moves to its optimum.
 
-    K (q, q); error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no gradient that can be followed
+    K (q, q); shift, error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no gradient that can be followed
     is above tol, or after max_steps. Returns the steps made.
     """
     size = len(beta)
@@ -21,19 +21,19 @@ def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
         for i in range(size):
             e = error[i]
             if (e > 0 and beta[i] < hi[i]) or (e < 0 and beta[i] > lo[i]):
-                gain = e * e / max(K[i, i] + shift, 1e-12)
+                gain = e * e / max(K[i, i] + shift[i], 1e-12)
                 if gain > best:
                     best, chosen = gain, i
                 worst = max(worst, abs(e))
         if chosen < 0 or worst <= tol:
             return step
-        moved = min(max(beta[chosen] + error[chosen] / max(K[chosen, chosen] + shift, 1e-12), lo[chosen]), hi[chosen])
+        moved = min(max(beta[chosen] + error[chosen] / max(K[chosen, chosen] + shift[chosen], 1e-12), lo[chosen]), hi[chosen])
         change = moved - beta[chosen]
         beta[chosen] = moved
         row = K[chosen]
         for i in range(size):
             error[i] -= change * row[i]
-        error[chosen] -= change * shift
+        error[chosen] -= change * shift[chosen]
     return max_steps
 
 
@@ -62,12 +62,12 @@ def solve_pairs(K, shift, error, beta, lo, hi, tol, max_steps):
                 low = min(low, e)
                 if e < high:
                     difference = high - e
-                    gain = difference * difference / max(max(own + K[k, k] - 2 * row[k], 0.0) + 2 * shift, 1e-12)
+                    gain = difference * difference / max(max(own + K[k, k] - 2 * row[k], 0.0) + shift[i] + shift[k], 1e-12)
                     if gain > best:
                         best, j = gain, k
         if j < 0 or high - low <= tol:
             return step
-        change = (high - error[j]) / max(max(own + K[j, j] - 2 * row[j], 0.0) + 2 * shift, 1e-12)
+        change = (high - error[j]) / max(max(own + K[j, j] - 2 * row[j], 0.0) + shift[i] + shift[j], 1e-12)
         change = min(change, min(hi[i] - beta[i], beta[j] - lo[j]))
         # A bound is met exactly, so that a variable at its bound is known as such.
         beta[i] = hi[i] if change >= hi[i] - beta[i] else beta[i] + change
@@ -75,6 +75,6 @@ def solve_pairs(K, shift, error, beta, lo, hi, tol, max_steps):
         other = K[j]
         for k in range(size):
             error[k] -= change * (row[k] - other[k])
-        error[i] -= change * shift
-        error[j] += change * shift
+        error[i] -= change * shift[i]
+        error[j] += change * shift[j]
     return max_steps

@@ -121,6 +121,8 @@ def _low_rank(K, lam, limit_mb, seed):
     """A preconditioner by columns of K that are kept, or by more that are made again where too few of them fit."""
     n_rows = len(K.diagonal)
     # a product with the values of so many costs an eighth of one with K, above the diagonal; the system of them is half of the limit
+    if K.factors is not None:
+        return PivotedFactor(pivots(K, limit_mb, seed), lam, K.factors)
     landmarks = int(min(n_rows / _PER_LANDMARK, _LANDMARKS, np.sqrt(limit_mb * 2**20 / 2 / 32)))
     kept = _rank(n_rows, limit_mb, _MOST)
     if landmarks > 2 * kept:

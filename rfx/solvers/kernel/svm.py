@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.losses import SquaredHinge
+from rfx.losses import SquaredHinge, labels_and_weights
 from rfx.operators.base import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
@@ -45,9 +45,10 @@ def solve_kernel_svm(
 ) -> KernelSolution:
     """Kernel SVM over the rows of K (n, n).
 
-    y: (n,) labels in {-1, +1}. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam. loss: Hinge or SquaredHinge of
-    rfx.losses. budget: tol is the duality gap divided by the objective (1e-3), max_iter are blocks of variables (100,000),
-    memory_mb is for cached kernel columns. warm: (n,) the coef of an earlier Solution. seed: of the rows that come first.
+    y: (n,) labels in {-1, +1}, times weights where the loss is Weighted. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam.
+    loss: Hinge or SquaredHinge of rfx.losses. budget: tol is the duality gap divided by the objective (1e-3), max_iter are blocks of
+    variables (100,000), memory_mb is for cached kernel columns. warm: (n,) the coef of an earlier Solution. seed: of the rows that
+    come first.
 
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. The trace has one
     entry per round, with active rows, support vectors, columns and inner steps as well. Kernel values are
@@ -112,12 +113,13 @@ class _Problem:
     """Data, dual variables and decision values; everything divided by lam."""
 
     def __init__(self, K, y, lam, loss, bias, tol, warm):
-        self.y = check_problem(K, y, lam, loss, ("hinge", "squared_hinge"))
+        self.y, weights = labels_and_weights(loss, check_problem(K, y, lam, loss, ("hinge", "squared_hinge")))
         if not 0 < tol < np.inf:
             raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
         self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
-        self.C = 1.0 / lam
-        self.shift = 0.5 * lam if self.squared else 0.0
+        # of each row: its weight is that of its loss
+        self.C = weights / lam
+        self.shift = 0.5 * lam / weights if self.squared else np.zeros(len(weights))
         self.K = K
         self.rows = K.prepared(np.float64 if tol < 1e-5 or self._too_coarse() else np.float32)
         top = np.inf if self.squared else self.C
@@ -137,7 +139,7 @@ class _Problem:
         if not self.squared:
             return False
         noise = 8 * np.finfo(np.float32).eps * np.sqrt(len(self.y)) * self.K.diagonal.max()
-        return not noise < self.shift
+        return not noise < self.shift.min()
 
     def go_to_float64(self):
         """Let the kernel be in float64 from here on, and so the decision values of all rows that may have a share of the gap.
@@ -175,14 +177,15 @@ class _Problem:
         y, alpha = self.y[rows], np.abs(self.beta[rows])
         slack = 1.0 - y * ((self.f[rows] if f is None else f) + (self.bias_value if b is None else b))
         xi = np.maximum(slack, 0.0)
-        loss = self.C * xi**2 + alpha**2 / (4 * self.C) if self.squared else self.C * xi
+        C = self.C[rows]
+        loss = C * xi**2 + alpha**2 / (4 * C) if self.squared else C * xi
         # Rounding may leave a share a hair below zero.
         return np.maximum(loss - alpha * slack, 0.0)
 
     def objective(self, rows, beta, f, b) -> float:
         """The objective of the rows alone, all others having beta = 0."""
         xi = np.maximum(1.0 - self.y[rows] * (f + b), 0.0)
-        return 0.5 * float(beta @ f) + self.C * float((xi**2 if self.squared else xi).sum())
+        return 0.5 * float(beta @ f) + float(self.C[rows] @ (xi**2 if self.squared else xi))
 
     def refresh(self, active) -> tuple[float, float]:
         """Bring the decision values outside `active` up to date; returns gap and objective over all rows."""
@@ -191,7 +194,7 @@ class _Problem:
         changed = np.flatnonzero(self.beta != self.seen)
         add_columns(self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed])
         self.seen = self.beta.copy()
-        self.bias_value = best_bias(self.y, self.f, self.squared) if self.bias else 0.0
+        self.bias_value = best_bias(self.y, self.f, self.squared, self.C) if self.bias else 0.0
         self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
         return float(self.shares().sum()), self.scale
 
@@ -199,7 +202,7 @@ class _Problem:
         """How much each row's gradient calls for a rise and for a fall of its beta (one positive, or none); and the bias
         about which: half way between the largest gradient upwards and the smallest downwards, zero without bias."""
         beta, f = (self.beta, self.f) if beta is None else (beta, f)
-        error = self.y[rows] - f - self.shift * beta
+        error = self.y[rows] - f - self.shift[rows] * beta
         can_rise, can_fall = beta < self.hi[rows], beta > self.lo[rows]
         b = 0.0
         if self.bias:
@@ -219,18 +222,18 @@ class _Problem:
             for side in self.violations()[:2]:
                 wanted[np.argpartition(-side, min(_BLOCK, len(side) - 1))[:_BLOCK]] = True
         margin = self.y[active] * (self.f[active] + self.bias_value) - 1.0
-        at_zero, at_top = self.beta[active] == 0, np.abs(self.beta[active]) >= self.C if not self.squared else False
+        at_zero, at_top = self.beta[active] == 0, np.abs(self.beta[active]) >= self.C[active] if not self.squared else False
         wanted[active[~((at_zero & (margin > 0.2)) | (at_top & (margin < -0.2)))]] = True
         return np.flatnonzero(wanted)
 
 
-def best_bias(y, f, squared: bool) -> float:
-    """The b that minimises sum_n L(y_n (f_n + b)).
+def best_bias(y, f, squared: bool, weights=None) -> float:
+    """The b that minimises sum_n w_n L(y_n (f_n + b)); weights: w (N,), None for ones.
 
-    Row n stops to count at b = y_n - f_n. For the hinge the slope is a count, so that b is an order statistic; for the
+    Row n stops to count at b = y_n - f_n. For the hinge the slope is a sum of weights, so that b is an order statistic; for the
     squared hinge the slope is increasing and piecewise linear, and is bisected.
     """
-    bounds = y - f
+    bounds, weights = y - f, np.ones(len(y)) if weights is None else weights
     positive = y > 0
     n_positive = int(positive.sum())
     if n_positive == 0:
@@ -238,15 +241,20 @@ def best_bias(y, f, squared: bool) -> float:
     if n_positive == len(y):
         return float(bounds.max())
     if not squared:
-        ordered = np.partition(bounds, [n_positive - 1, n_positive])
-        return float(0.5 * (ordered[n_positive - 1] + ordered[n_positive]))
+        order = np.argsort(bounds)
+        # the slope right of a bound: the weights up to it, less those of the positive rows
+        slope = np.cumsum(weights[order]) - weights[positive].sum()
+        slope[np.abs(slope) <= 1e-12 * weights.sum()] = 0.0
+        place = int(np.argmax(slope >= 0))
+        after = min(place + 1, len(y) - 1) if slope[place] == 0 else place
+        return float(0.5 * (bounds[order[place]] + bounds[order[after]]))
     low, high = float(bounds.min()), float(bounds.max())
     up, down = bounds[positive], bounds[~positive]
     for _ in range(100):
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        slope = np.maximum(middle - down, 0.0).sum() - np.maximum(up - middle, 0.0).sum()
+        slope = weights[~positive] @ np.maximum(middle - down, 0.0) - weights[positive] @ np.maximum(up - middle, 0.0)
         low, high = (low, middle) if slope > 0 else (middle, high)
     return 0.5 * (low + high)
 
@@ -304,8 +312,9 @@ class _Run:
             K = cache.square(slots, chosen)
             part, before = beta[chosen], beta[chosen]
             tol = _INNER_TOL * float(max(up.max(), down.max()))
-            error = (y[chosen] - f[chosen]) - p.shift * part
-            self.steps += inner(K, p.shift, error, part, lo[chosen], hi[chosen], tol, _INNER_STEPS * len(chosen))
+            shift = p.shift[active[chosen]]
+            error = (y[chosen] - f[chosen]) - shift * part
+            self.steps += inner(K, shift, error, part, lo[chosen], hi[chosen], tol, _INNER_STEPS * len(chosen))
             change = part - before
             moved = np.flatnonzero(change)
             beta[chosen] = part

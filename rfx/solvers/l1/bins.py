@@ -77,6 +77,7 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
     """
+    Z, curvature = Z.unscaled(curvature)
     chosen = np.flatnonzero(curvature)
     if len(chosen) < _COPIED * len(curvature):
         Z, curvature = Z.rows(chosen), curvature[chosen]

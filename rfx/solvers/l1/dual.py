@@ -6,6 +6,7 @@ For min_w lam ||w||_1 + sum_n L(z_n . w, y_n) the dual is max_u -sum_n L*(u_n, y
 import numpy as np
 
 from rfx.errors import DataError
+from rfx.losses import labels_and_weights
 
 
 def best_dual(loss, direction, y, lam, gradient) -> tuple[float, float]:
@@ -21,8 +22,9 @@ def best_dual(loss, direction, y, lam, gradient) -> tuple[float, float]:
     if loss.name == "logistic":
         s = min(1.0, bound)
     else:
-        quadratic = (1.0 if loss.name == "squared" else 0.5) * (direction @ direction)
-        s = min(bound, max(0.0, -(direction @ y) / quadratic)) if quadratic > 0 else 1.0
+        labels, weights = labels_and_weights(loss, y)
+        quadratic = (1.0 if loss.name == "squared" else 0.5) * (direction @ (direction / weights))
+        s = min(bound, max(0.0, -(direction @ labels) / quadratic)) if quadratic > 0 else 1.0
     return -float(loss.conjugate(loss.clip_dual(s * direction, y), y).sum()), s
 
 

@@ -60,13 +60,14 @@ def interior_point(H, q, x, lam, accept, max_iter=50):
     return candidate, gradient, turn
 
 
-def hinge_interior_point(Z, y, x, lam, tol, max_iter=60):
-    """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, 1 - y_n z_n . x)^2, started near x.
+def hinge_interior_point(Z, y, x, lam, tol, max_iter=60, *, heights=1.0):
+    """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, h_n - y_n z_n . x)^2, started near x.
 
-    Z: (N, k) features in float64; with float32 products it would lose its way for small lam. As
-    `interior_point`, and with the rows' slacks s = alpha / 2 - 1 + y f >= 0 for f = Z x, whose products with the dual
-    variables alpha >= 0 go to zero as well: a row has the curvature alpha / (s + alpha / 2), between 0 and 2. Separable
-    classes and a small lam are as good to it as any. Ends at a relative duality gap of `tol` over these columns.
+    heights: h (N,), ones by default; with the root of a row's weight there and in its features, it has that weight. Z: (N, k)
+    features in float64; with float32 products it would lose its way for small lam. As `interior_point`, and with the rows' slacks
+    s = alpha / 2 - h + y f >= 0 for f = Z x, whose products with the dual variables alpha >= 0 go to zero as well: a row has the
+    curvature alpha / (s + alpha / 2), between 0 and 2. Separable classes and a small lam are as good to it as any. Ends at a
+    relative duality gap of `tol` over these columns.
 
     Returns (x, alpha): the best of the iterates, with exact zeros, and the best dual point (N,), feasible in these columns.
     """
@@ -77,17 +78,17 @@ def hinge_interior_point(Z, y, x, lam, tol, max_iter=60):
     columns, k = np.arange(len(x)), len(x)
     best, value, bound = x, np.inf, -np.inf
     margin = y * Z.matvec(x)
-    alpha = 2.0 * np.maximum(1.0 - margin, 0.0)
+    alpha = 2.0 * np.maximum(heights - margin, 0.0)
     alpha *= min(1.0, lam / max(np.abs(gradient(alpha)).max(initial=0.0), 1e-300))
     alpha += max(1e-3 * alpha.max(), 1e-8 * lam)
-    slack = np.maximum(alpha / 2 - 1.0 + margin, 0.1)
+    slack = np.maximum(alpha / 2 - heights + margin, 0.1)
     g = gradient(alpha)
     za, zb = lam + np.clip(g, -0.9 * lam, 0.9 * lam), lam - np.clip(g, -0.9 * lam, 0.9 * lam)
     shift = max(0.1 * np.abs(x).max(initial=0.0), 1e-3)
     a, b = np.maximum(x, 0.0) + shift, np.maximum(-x, 0.0) + shift
     margin = y * Z.matvec(a - b)
     for _ in range(max_iter):
-        residual_a, residual_b, residual_s = lam + g - za, lam - g - zb, alpha / 2 - 1.0 + margin - slack
+        residual_a, residual_b, residual_s = lam + g - za, lam - g - zb, alpha / 2 - heights + margin - slack
         mu = (a @ za + b @ zb + alpha @ slack) / (2 * k + len(y))
         H = Z.gram(columns, None, alpha / (slack + alpha / 2))
         theta_a, theta_b = a / za, b / zb
@@ -116,9 +117,9 @@ def hinge_interior_point(Z, y, x, lam, tol, max_iter=60):
         candidate = a - b
         candidate[np.maximum(a / za, b / zb) * np.diag(H) < 1.0] = 0.0
         margin, g = y * Z.matvec(a - b), gradient(alpha)
-        primal = lam * np.abs(candidate).sum() + np.sum(np.maximum(1.0 - y * Z.matvec(candidate), 0.0) ** 2)
+        primal = lam * np.abs(candidate).sum() + np.sum(np.maximum(heights - y * Z.matvec(candidate), 0.0) ** 2)
         feasible = min(1.0, lam / max(np.abs(g).max(initial=0.0), 1e-300)) * alpha
-        dual = feasible.sum() - feasible @ feasible / 4
+        dual = np.sum(heights * feasible) - feasible @ feasible / 4
         if primal < value:
             best, value = candidate, primal
         if dual > bound:

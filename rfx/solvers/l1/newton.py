@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfx.losses import Weighted, labels_and_weights
 from rfx.operators.base import Matrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns
@@ -268,12 +269,15 @@ class _Problem:
         if len(columns) > self.float64_limit or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
             self.interior = False
             return False
-        exact = DenseMatrix(Z.columns(columns).to_array().astype(np.float64, copy=False))
-        x, alpha = hinge_interior_point(exact, self.y, self.coef[columns], lam, 0.3 * self.budget.tol)
+        labels, weights = labels_and_weights(self.loss, self.y)
+        exact, roots = Z.columns(columns).to_array().astype(np.float64, copy=False), np.sqrt(weights)
+        if isinstance(self.loss, Weighted):
+            exact = exact * roots[:, None]
+        x, alpha = hinge_interior_point(DenseMatrix(exact), labels, self.coef[columns], lam, 0.3 * self.budget.tol, heights=roots)
         before = self.coef, self.decision, self._value(lam)
         coef = np.zeros_like(self.coef)
         coef[columns] = x
-        self.decision, self.coef, self.dual_point = Z.matvec(coef), coef, -self.y * alpha
+        self.decision, self.coef, self.dual_point = Z.matvec(coef), coef, -labels * roots * alpha
         if self._value(lam) >= before[2]:
             self.coef, self.decision, self.interior = before[0], before[1], False
         self.n_iter += 1

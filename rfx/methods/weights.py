@@ -1,0 +1,93 @@
+"""Weights of rows: sum_n w_n L(f(x_n), y_n). A row of weight 2 counts as two of it, one of weight 0 as none.
+
+Weights come with the rows (`sample_weight`) or with their labels (the option class_weight). For the squared loss the rows of the
+features and their targets are multiplied by the roots of the weights; the other losses take weights with the labels
+(`rfx.losses.Weighted`).
+"""
+
+import numpy as np
+
+from rfx.errors import DataError, UsageError
+from rfx.losses import Weighted
+from rfx.operators.scaled import ScaledRows
+from rfx.options import LabelWeights, Option
+
+CLASS_WEIGHT = Option(
+    "class_weight",
+    LabelWeights,
+    "Weights of rows by their label, of those that are not named 1; balanced: in inverse proportion to how many rows have it.",
+)
+# Solvers that take none.
+WITHOUT = ("liblinear", "libsvm", "prcd")
+
+
+def of_rows(y, sample_weight=None, class_weight=None) -> np.ndarray | None:
+    """The weights (n,) of rows with the targets y (n,), None where all are 1.
+
+    sample_weight: (n,) numbers of 0 or more, None for ones. class_weight: as the option has it, or {label: weight}; None for ones.
+    Raises DataError for weights that are not so, UsageError for a label that no row has.
+    """
+    if sample_weight is None and class_weight is None:
+        return None
+    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if weights.shape != np.shape(y):
+        raise DataError(f"there are {len(np.atleast_1d(weights)):,} weights of rows for {len(y):,} rows; there must be one for each")
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        raise DataError(f"the weight of row {np.argmax(wrong) + 1} is {weights[wrong][0]:g}; weights are numbers of 0 or more")
+    if class_weight is not None:
+        weights = weights * _by_label(y, class_weight, weights)
+    if not np.any(weights > 0):
+        raise DataError("all weights of rows are zero; at least one row has to count")
+    return None if np.all(weights == 1) else weights
+
+
+def _by_label(y, class_weight, weights):
+    labels, places = np.unique(y, return_inverse=True)
+    if class_weight == "balanced":
+        sums = np.bincount(places, weights, len(labels))
+        present = sums > 0
+        factors = np.divide(sums.sum() / np.count_nonzero(present), sums, out=np.zeros(len(labels)), where=present)
+        return factors[places]
+    given = LabelWeights.values(class_weight) if isinstance(class_weight, str) else dict(class_weight)
+    known = {label: place for place, label in enumerate(labels.tolist())}
+    factors = np.ones(len(labels))
+    for label, weight in given.items():
+        if label not in known:
+            raise UsageError(f"--class-weight has the label {label!s:.40}, which no row has")
+        if not (np.isfinite(weight) and weight >= 0):
+            raise UsageError(f"--class-weight is {weight} for the label {label!s:.40}; weights are numbers of 0 or more")
+        factors[known[label]] = weight
+    return factors[places]
+
+
+def mean(values, weights) -> np.ndarray:
+    """The mean (k,) of values (n, k) at weights (n,) or None."""
+    return values.mean(axis=0) if weights is None else weights @ values / weights.sum()
+
+
+def targets(Y, loss, weights):
+    """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is None."""
+    if weights is None:
+        return Y, loss
+    if loss.name == "squared":
+        return Y * np.sqrt(weights)[:, None], loss
+    return Y * weights[:, None], Weighted(loss)
+
+
+def problem(Z, Y, loss, weights):
+    """(Z, Y, loss) of the same problem, with the weights (n,) of the rows of Z (n, D) and Y (n, k) in them; None for ones."""
+    if weights is not None and loss.name == "squared":
+        Z = ScaledRows(Z, np.sqrt(weights))
+    return Z, *targets(Y, loss, weights)
+
+
+def part(weights, rows):
+    """The weights of some of the rows; None where all are 1."""
+    return None if weights is None else weights[rows]
+
+
+def check_solver(solver: str | None) -> None:
+    """Refuse a solver that takes no weights."""
+    if solver in WITHOUT:
+        raise UsageError(f"--solver is {solver}, which takes no weights of rows here; choose rfx")

@@ -1,0 +1,287 @@
+"""Weights of rows: a row of weight 2 is two rows, one of weight 0 none; class weights are weights of rows by label."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx import kernels, losses, methods
+from rfx.errors import DataError, UsageError
+from rfx.methods import weights
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.kernel import KernelMatrix, ScaledKernel
+from rfx.operators.scaled import ScaledRows
+from rfx.options import LabelWeights
+from rfx.solvers.base import Budget
+from rfx.solvers.kernel.ridge import solve_kernel_ridge
+from rfx.solvers.kernel.svm import best_bias
+from rfx.solvers.l1 import interior, newton
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (120, 3))
+RADIUS = np.linalg.norm(X, axis=1) + 0.3 * RNG.normal(size=120)
+TARGETS = {
+    "regression": 5 + np.sin(2 * RADIUS),
+    "binary": np.where(RADIUS > 1.9, 1.0, -1.0),
+    "multiclass": np.digitize(RADIUS, [1.5, 2.2]).astype(float),
+}
+WEIGHTS = RNG.integers(0, 4, 120).astype(float)
+SHARES = RNG.uniform(0.2, 3.0, 120)
+REPEATED = np.repeat(np.arange(120), WEIGHTS.astype(int))
+# what does not depend on the number of rows: no landmarks or blocks drawn from them
+EXACT = {
+    "rf": {"n_features": 60, "lam": 0.3, "dtype": "float64", "tol": 1e-12},
+    "sparse-rf": {"n_features": 60, "rounds": 1, "lam": 1.0, "dtype": "float64", "tol": 1e-10},
+    "lkrf": {"n_features": 40, "pool": 200, "rho_share": 0.02, "lam": 0.3, "dtype": "float64", "tol": 1e-12},
+    "rb": {"n_grids": 40, "lam": 0.3, "tol": 1e-12},
+    "sparse-rb": {"n_grids": 40, "lam": 0.1, "tol": 1e-10},
+    "kernel": {"lam": 0.3, "tol": 1e-10, "gamma": 1.0},
+    "block": {"lam": 0.3, "tol": 1e-12, "block_size": 1000, "gamma": 1.0},
+    "nystrom": {"lam": 0.3, "tol": 1e-12, "n_features": 1000, "dtype": "float64"},
+}
+LOSSES = {"regression": ["squared"], "binary": ["squared", "squared_hinge", "logistic"], "multiclass": ["squared_hinge"]}
+CASES = [(name, task, loss) for name in EXACT for task, known in LOSSES.items() for loss in known]
+
+
+def made(name, **more):
+    return methods.create(name, **EXACT[name] | more)
+
+
+def compare(one, other, tol=2e-5):
+    assert one.info["objective"] == pytest.approx(other.info["objective"], rel=1e-6)
+    a, b = one.decision_function(X), other.decision_function(X)
+    np.testing.assert_allclose(a, b, rtol=0, atol=tol * np.abs(b).max())
+
+
+@pytest.mark.parametrize("name, task, loss", CASES + [("kernel", "binary", "hinge")])
+def test_weights_are_repetitions(name, task, loss):
+    y = TARGETS[task]
+    weighted = made(name, loss=loss, task=task).fit(X, y, sample_weight=WEIGHTS)
+    repeated = made(name, loss=loss, task=task).fit(X[REPEATED], y[REPEATED])
+    assert weighted.info["gap"] <= 2e-3 * weighted.info["objective"]
+    if name == "sparse-rb" and loss == "squared_hinge":
+        # bins with the same rows inside the margin: the minimum is one, the minimisers are many
+        assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-7)
+    else:
+        # a bias is free within an interval for the hinge, and the tolerance is that of the objective
+        compare(weighted, repeated, 1e-3 if loss == "hinge" else 1e-4)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_weights_of_one_change_nothing_and_of_two_halve_lambda(name):
+    y = TARGETS["binary"]
+    plain = made(name, task="binary").fit(X, y)
+    assert np.array_equal(made(name, task="binary").fit(X, y, sample_weight=np.ones(120)).decision_function(X), plain.decision_function(X))
+    doubled = made(name, task="binary", lam=2 * EXACT[name]["lam"]).fit(X, y, sample_weight=np.full(120, 2.0))
+    assert doubled.info["objective"] == pytest.approx(2 * plain.info["objective"], rel=1e-6)
+    np.testing.assert_allclose(doubled.decision_function(X), plain.decision_function(X), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_weight_zero_is_a_row_left_out(name):
+    y, kept = TARGETS["regression"], SHARES > 0.9
+    zeros = made(name, task="regression").fit(X, y, sample_weight=kept.astype(float))
+    without = made(name, task="regression").fit(X[kept], y[kept])
+    assert np.array_equal(zeros.decision_function(X), without.decision_function(X))
+    assert zeros.info["n_train"] == np.count_nonzero(kept)
+
+
+def test_ridge_meets_the_normal_equations():
+    y = TARGETS["regression"]
+    method = made("rf", task="regression").fit(X, y, sample_weight=SHARES)
+    Z = method.map.transform(method.scaler.transform(X)).astype(np.float64) / np.sqrt(60)
+    w = np.linalg.solve(Z.T @ (SHARES[:, None] * Z) + 0.3 * np.eye(60), Z.T @ (SHARES * y))
+    np.testing.assert_allclose(method.coef[:, 0] * np.sqrt(60), w, rtol=1e-5, atol=1e-7)
+
+
+def test_scikit_learn_agrees_on_weighted_logistic_regression():
+    from sklearn.linear_model import LogisticRegression
+
+    y = TARGETS["binary"]
+    method = made("rf", task="binary", loss="logistic").fit(X, y, sample_weight=SHARES)
+    Z = method.map.transform(method.scaler.transform(X)) / np.sqrt(60)
+    peer = LogisticRegression(C=1 / 0.3, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(Z, y, sample_weight=SHARES)
+    np.testing.assert_allclose(method.coef[:, 0] * np.sqrt(60), peer.coef_[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_scikit_learn_agrees_on_the_weighted_svm(loss):
+    from sklearn.svm import SVC
+
+    y = TARGETS["binary"]
+    method = made("kernel", task="binary", loss=loss, tol=1e-9).fit(X, y, sample_weight=SHARES)
+    scaled = method.scaler.transform(X)
+    K = kernels.block("gaussian", *[kernels.prepare("gaussian", scaled, {"gamma": 1.0}, np.float64)] * 2, {"gamma": 1.0})
+    if loss == "hinge":
+        peer = SVC(C=1 / 0.3, kernel="precomputed", tol=1e-9).fit(K, y, sample_weight=SHARES)
+    else:
+        # the squared hinge is a hard margin with 1 / (2 C w) on the diagonal
+        peer = SVC(C=1e9, kernel="precomputed", tol=1e-9).fit(K + np.diag(0.15 / SHARES), y)
+    support = np.zeros(120)
+    support[peer.support_] = peer.dual_coef_[0]
+    np.testing.assert_allclose(method.decision_function(X), K @ support + peer.intercept_[0], atol=2e-3)
+
+
+def test_kernel_ridge_by_conjugate_gradients_takes_weights():
+    y = TARGETS["regression"]
+    K = ScaledKernel("gaussian", X, {"gamma": 1.0}, np.sqrt(SHARES))
+    right = np.sqrt(SHARES) * y
+    exact = np.linalg.solve(K.to_array(np.float64) + 0.3 * np.eye(120), right)
+    for memory in (0.01, 100.0):
+        solution = solve_kernel_ridge(K, right, 0.3, budget=Budget(tol=1e-10, memory_mb=memory))
+        assert solution.converged
+        np.testing.assert_allclose(solution.coef, exact, atol=1e-4)
+    plain = KernelMatrix("gaussian", X, {"gamma": 1.0})
+    np.testing.assert_allclose(K.matvec(y), np.sqrt(SHARES) * plain.matvec(np.sqrt(SHARES) * y), rtol=1e-12)
+    np.testing.assert_allclose(K.diagonal, SHARES * plain.diagonal)
+
+
+def test_small_lambda_on_separable_classes_takes_weights(monkeypatch):
+    # where the interior-point method over the rows takes over
+    called = []
+
+    def watched(*given, **named):
+        called.append(named["heights"])
+        return interior.hinge_interior_point(*given, **named)
+
+    monkeypatch.setattr(newton, "hinge_interior_point", watched)
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0, 1.0, -1.0)
+    options = {"n_features": 200, "rounds": 1, "lam": 1e-3, "dtype": "float64", "tol": 1e-6, "gamma": 2.0, "task": "binary"}
+    weighted = methods.create("sparse-rf", **options).fit(X, y, sample_weight=WEIGHTS)
+    repeated = methods.create("sparse-rf", **options).fit(X[REPEATED], y[REPEATED])
+    assert weighted.info["converged"] and repeated.info["converged"]
+    assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-5)
+    assert any(len(np.unique(heights)) > 1 for heights in called) and any(np.all(heights == 1) for heights in called)
+
+
+def test_standard_scaling_and_the_mean_of_targets_count_weights():
+    y = TARGETS["regression"]
+    options = {"scaling": "standard", "target_scaling": "mean", "task": "regression"}
+    compare(made("rf", **options).fit(X, y, sample_weight=WEIGHTS), made("rf", **options).fit(X[REPEATED], y[REPEATED]))
+
+
+def test_a_path_and_validation_take_weights():
+    y = TARGETS["binary"]
+    path = methods.create("sparse-rf", n_features=60, lam_path="10:0.1:4", dtype="float64", tol=1e-9, task="binary")
+    path.fit(X, y, sample_weight=WEIGHTS)
+    again = methods.create("sparse-rf", n_features=60, lam_path="10:0.1:4", dtype="float64", tol=1e-9, task="binary")
+    again.fit(X[REPEATED], y[REPEATED])
+    for one, other in zip(path.path_points(), again.path_points()):
+        assert one.info["objective"] == pytest.approx(other.info["objective"], rel=1e-6)
+    for name in ("rf", "sparse-rf", "rb", "kernel"):
+        chosen = made(name, lam="validation", gamma="tuned" if name != "rb" else 1.0, tol=1e-3, task="binary")
+        chosen.fit(X, y, sample_weight=SHARES)
+        assert chosen.info["lam"] in chosen.searched["lam"] and chosen.info["converged"]
+    grown = made("rb", grow=0.2, task="binary").fit(X, y, sample_weight=SHARES)
+    assert grown.info["converged"]
+
+
+# ------------------------------------------------------------------ by label
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_class_weights_are_weights_of_rows(name):
+    y = TARGETS["binary"]
+    by_label = made(name, task="binary", class_weight="1:3,-1:0.5").fit(X, y)
+    by_row = made(name, task="binary").fit(X, y, sample_weight=np.where(y > 0, 3.0, 0.5))
+    assert np.array_equal(by_label.decision_function(X), by_row.decision_function(X))
+
+
+def test_balanced():
+    y = np.repeat([0.0, 1.0], [90, 30])
+    np.testing.assert_allclose(weights.of_rows(y, None, "balanced"), np.repeat([120 / 180, 2.0], [90, 30]))
+    # weights count as rows do
+    own = RNG.uniform(0, 2, 120)
+    own[:5] = 0.0
+    found = weights.of_rows(y, own, "balanced")
+    assert found[:90].sum() == pytest.approx(found[90:].sum())
+    assert found.sum() == pytest.approx(own.sum())
+    assert weights.of_rows(np.repeat([0.0, 1.0], 10), None, "balanced") is None
+
+
+def test_what_is_refused():
+    y = TARGETS["binary"]
+    with pytest.raises(DataError, match="there are 7 weights of rows for 120 rows"):
+        made("rf", task="binary").fit(X, y, sample_weight=np.ones(7))
+    with pytest.raises(DataError, match="the weight of row 3 is -1; weights are numbers of 0 or more"):
+        made("rf", task="binary").fit(X, y, sample_weight=np.r_[1.0, 1.0, -1.0, np.ones(117)])
+    with pytest.raises(DataError, match="all weights of rows are zero"):
+        made("rf", task="binary").fit(X, y, sample_weight=np.zeros(120))
+    with pytest.raises(UsageError, match="--class-weight has the label 7.0, which no row has"):
+        made("rf", task="binary", class_weight="7:2").fit(X, y)
+    with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
+        made("rf", task="regression", class_weight="1:2").fit(X, y)
+    with pytest.raises(UsageError, match="--solver is liblinear, which takes no weights of rows here; choose rfx"):
+        made("rf", task="binary", solver="liblinear", tol=None).fit(X, y, sample_weight=SHARES)
+    with pytest.raises(UsageError, match="--solver is prcd, which takes no weights"):
+        made("sparse-rb", task="binary", solver="prcd", class_weight="1:2").fit(X, y)
+    with pytest.raises(UsageError, match="--joint is 2, which takes no weights of rows"):
+        made("lkrf", task="binary", joint=2).fit(X, y, sample_weight=SHARES)
+    with pytest.raises(UsageError, match="has no option --class-weight"):
+        methods.create("norma", class_weight="balanced")
+    with pytest.raises(UsageError, match="--class-weight is '1:2,1:3'; it must be balanced, or LABEL:WEIGHT"):
+        made("rf", class_weight="1:2,1:3")
+    assert LabelWeights.values("1:2,-1:0.5") == {1.0: 2.0, -1.0: 0.5}
+
+
+# ------------------------------------------------------------------ parts
+
+
+@pytest.mark.parametrize("loss", [losses.SquaredHinge, losses.Hinge, losses.Logistic])
+def test_the_weighted_loss_and_its_conjugate(loss):
+    weighted, z = losses.Weighted(loss), RNG.normal(size=50)
+    labels, own = np.sign(RNG.normal(size=50)), RNG.uniform(0.1, 3, 50)
+    y = labels * own
+    np.testing.assert_allclose(weighted.value(z, y), own * loss.value(z, labels))
+    np.testing.assert_allclose(weighted.derivative(z, y), own * loss.derivative(z, labels))
+    # Fenchel's equality where the loss is smooth, and the inequality anywhere
+    u = weighted.derivative(z, y)
+    np.testing.assert_allclose(weighted.value(z, y) + weighted.conjugate(u, y), u * z, atol=1e-9)
+    other = weighted.clip_dual(RNG.normal(size=50), y)
+    assert np.all(weighted.value(z, y) + weighted.conjugate(other, y) >= other * z - 1e-9)
+
+
+def test_scaled_rows_are_the_matrix():
+    Z, factors = RNG.normal(size=(40, 7)), RNG.uniform(0.5, 2, 40)
+    dense, matrix = factors[:, None] * Z, ScaledRows(DenseMatrix(Z), factors)
+    u, w, own = RNG.normal(size=(40, 2)), RNG.normal(size=(7, 2)), RNG.uniform(0, 1, 40)
+    rows = np.array([3, 9, 30])
+    for found, expected in [
+        (matrix.to_array(), dense),
+        (matrix.matvec(w), dense @ w),
+        (matrix.matvec(w[:, 0]), dense @ w[:, 0]),
+        (matrix.rmatvec(u), dense.T @ u),
+        (matrix.normal(w[:, 0], own), dense.T @ (own * (dense @ w[:, 0]))),
+        (matrix.outer(u), dense @ (dense.T @ u)),
+        (matrix.gram(np.arange(7), None, own), dense.T @ (own[:, None] * dense)),
+        (matrix.squares(own), own @ dense**2),
+        (matrix.rows(rows).to_array(), dense[rows]),
+        (matrix.columns(np.array([5, 2])).to_array(), dense[:, [5, 2]]),
+        (np.concatenate([part.to_array() for _, part in matrix.parts()]), dense),
+        (np.concatenate([block for _, block in matrix.row_blocks()]), dense),
+        (matrix.loss_pass(w[:, 0], losses.Squared, u[:, 0])[2], dense.T @ (dense @ w[:, 0] - u[:, 0])),
+    ]:
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    binned = BinnedMatrix(np.zeros((2, 40), np.uint16), np.array([0, 1, 2]))
+    np.testing.assert_allclose(ScaledRows(binned, factors).to_array(), np.outer(factors, [0.5**0.5] * 2))
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_best_bias_of_weighted_rows(squared):
+    y, f, own = np.sign(RNG.normal(size=30)), RNG.normal(size=30), RNG.integers(1, 4, 30)
+    repeated = np.repeat(np.arange(30), own)
+    loss = losses.SquaredHinge if squared else losses.Hinge
+    b = best_bias(y, f, squared, own.astype(float))
+    value = lambda b: float((own * loss.value(f + b, y)).sum())
+    assert value(b) == pytest.approx(float(loss.value(f[repeated] + best_bias(y[repeated], f[repeated], squared), y[repeated]).sum()))
+    assert all(value(b) <= value(b + step) + 1e-9 for step in (-0.1, -1e-3, 1e-3, 0.1))
+
+
+def test_sparse_rows_take_weights():
+    y, rows = TARGETS["binary"], sp.csr_matrix(np.where(np.abs(X) < 1, 0, X))
+    for name in ("rf", "rb", "kernel"):
+        sparse = made(name, task="binary", scaling="none").fit(rows, y, sample_weight=WEIGHTS)
+        dense = made(name, task="binary", scaling="none").fit(rows.toarray(), y, sample_weight=WEIGHTS)
+        np.testing.assert_allclose(sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=1e-4)

@@ -19,6 +19,7 @@ from test_estimators import CHECKED, small
 
 import rfx
 from rfx import estimators, features, kernels, methods
+from rfx.cli import main
 from rfx.errors import DataError
 from rfx.estimators import stub
 from rfx.estimators.making import stem
@@ -52,7 +53,7 @@ def target_of(estimator):
 def test_the_signature_is_what_the_method_declares(estimator):
     declared, kind = methods.get(estimator.method_name), type(estimator)
     shown = inspect.signature(kind).parameters
-    left_out = {"task", "lam_path", "head", "buffer"} | ({"target_scaling"} if hasattr(estimator, "decision_function") else set())
+    left_out = {"task", "lam_path", "head", "buffer"} | {"target_scaling" if hasattr(estimator, "decision_function") else "class_weight"}
     assert set(shown) == set(declared.declared()) - left_out
     defaults = declared.defaults()
     for name, parameter in shown.items():
@@ -117,6 +118,44 @@ def test_what_is_refused_names_the_parameter():
 def test_not_converged_is_a_warning():
     with pytest.warns(ConvergenceWarning, match="SparseRFClassifier did not converge; a larger max_iter or tol lets it"):
         estimators.SparseRFClassifier(lam=0.01, max_iter=1, n_features=200, gamma=3.0).fit(X, WORDS)
+
+
+@each([e for e in CLASSIFIERS if "class_weight" in e.get_params()])
+def test_weights(estimator, tmp_path):
+    near = WORDS == "near"
+    by_row = clone(estimator).fit(X, WORDS, sample_weight=np.where(near, 3.0, 1.0))
+    by_label = clone(estimator).set_params(class_weight={"near": 3.0}).fit(X, WORDS)
+    np.testing.assert_array_equal(by_label.decision_function(X), by_row.decision_function(X))
+    by_label.save(tmp_path / "m.npz")
+    back = rfx.load(tmp_path / "m.npz")
+    assert back.class_weight == {"near": 3.0} and back._given() == by_label._given()
+    assert clone(estimator).set_params(class_weight="balanced").fit(X, near).info_["weight_sum"] == pytest.approx(300)
+    # a class without weight is none
+    left = clone(estimator).set_params(class_weight={"near": 0}).fit(X, WORDS)
+    np.testing.assert_array_equal(left.classes_, ["far", "middle"])
+    with pytest.raises(ValueError, match="class_weight has the label nowhere, which no row has"):
+        clone(estimator).set_params(class_weight={"nowhere": 2}).fit(X, WORDS)
+
+
+def test_class_weights_of_the_command_line_and_back(tmp_path):
+    labels = np.where(RADIUS > 2, 2.0, 5.0)
+    methods.create("rf", n_features=50, class_weight="5:2").fit(X, labels).save(tmp_path / "m.npz")
+    back = rfx.load(tmp_path / "m.npz")
+    assert back.class_weight == {5.0: 2.0}
+    np.testing.assert_array_equal(clone(back).fit(X, labels).predict(X), back.predict(X))
+
+
+def test_methods_without_weights_take_none():
+    with pytest.raises(TypeError, match="sample_weight"):
+        estimators.NormaRegressor().fit(X, TARGET, sample_weight=np.ones(300))
+
+
+def test_probabilities():
+    model = estimators.RFClassifier(n_features=100, gamma=3.0, loss="logistic", lam=0.1).fit(X, WORDS)
+    shares = model.predict_proba(X)
+    assert shares.shape == (300, 3) and np.allclose(shares.sum(axis=1), 1)
+    assert np.mean(model.classes_[shares.argmax(axis=1)] == WORDS) > 0.9
+    assert not hasattr(estimators.RFClassifier(), "predict_proba")
 
 
 # ------------------------------------------------------------------ in scikit-learn's hands
@@ -263,13 +302,48 @@ def test_files_of_the_command_line_and_back(tmp_path):
     np.testing.assert_array_equal(methods.load(tmp_path / "e.npz").predict(X), back.predict(X))
 
 
-def _with_entry(path, entry):
-    """The model file with another entry of its estimator."""
+def _with_entry(path, **entries):
+    """The model file with other entries of its header."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
-    header = json.loads(arrays["header"].tobytes()) | {"estimator": entry}
+    header = json.loads(arrays["header"].tobytes()) | entries
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     np.savez(path, **arrays)
+
+
+def test_a_strangers_labels_are_a_sentence(tmp_path):
+    estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
+    for labels, says in (["a", "b"], "its classes are not among its labels"), (["a", "a", "b"], "its schema is damaged"):
+        saved = {"inputs": None, "named": False, "size": 0, "target": None, "ignored": [], "labels": labels}
+        _with_entry(tmp_path / "m.npz", schema=saved)
+        with pytest.raises(DataError, match=says):
+            rfx.load(tmp_path / "m.npz")
+    model = estimators.RFClassifier(n_features=20).fit(X, WORDS)
+    model.classes_ = np.array([b"a", b"b", b"c"])
+    with pytest.raises(ValueError, match="labels of type .S1 can't be kept in a model file"):
+        model.save(tmp_path / "m.npz")
+
+
+def test_the_command_line_predicts_words_by_the_names_of_columns(tmp_path, capfd):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    model = estimators.RFClassifier(n_features=50).fit(frame, WORDS)
+    model.save(tmp_path / "m.npz")
+    frame[["c", "a", "b"]].to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(SystemExit) as stop:
+        main(["predict", str(tmp_path / "m.npz"), str(tmp_path / "rows.csv")])
+    out, err = capfd.readouterr()
+    assert stop.value.code == 0, err
+    assert out.split() == model.predict(frame).tolist()
+    # and a model of the command line, of words, is an estimator of words
+    frame.assign(y=WORDS).to_csv(tmp_path / "train.csv", index=False)
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--method", "rf", "--data", str(tmp_path / "train.csv"), "--target", "y", "--n-features", "50",
+              "--model", str(tmp_path / "t.npz")])  # fmt: skip
+    assert stop.value.code == 0, capfd.readouterr().err
+    back = rfx.load(tmp_path / "t.npz")
+    np.testing.assert_array_equal(back.classes_, ["far", "middle", "near"])
+    np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
 
 
 @pytest.mark.parametrize(
@@ -277,19 +351,18 @@ def _with_entry(path, entry):
     [
         ([1], "what it says of its estimator is"),
         ("os.system", "what it says of its estimator is"),
-        ({"classes": ["a"], "kind": "words"}, "its labels are not 3 words or numbers"),
-        ({"classes": [1, {}, 2], "kind": "<i8"}, "its labels are not 3 words or numbers"),
-        ({"classes": [1, 2, 3], "kind": "|O"}, "its labels are not 3 words or numbers"),
-        ({"classes": [1, 2, 3], "kind": "<f99"}, "its labels are not 3 words or numbers"),
-        ({"classes": [1, 2, 10**30], "kind": "<i8"}, "its labels are not 3 words or numbers"),
-        ({"classes": ["a", "a", "b"], "kind": "words"}, "its labels are not 3 words or numbers"),
-        ({"feature_names": ["a", 1, "c"]}, "its names of inputs are not one for each of 3"),
-        ({"feature_names": {"a": 1}}, "its names of inputs are not one for each of 3"),
+        ({"kind": "|O"}, "the type of its labels is"),
+        ({"kind": "<f99"}, "the type of its labels is"),
+        ({"kind": "|b1"}, "the type of its labels is"),
+        ({"kind": ["<i8"]}, "the type of its labels is"),
+        ({"class_weight": "balance"}, "its class_weight is balance"),
+        ({"class_weight": [["a", {}]]}, "its class_weight is"),
+        ({"class_weight": [[["a"], 1]]}, "its class_weight is"),
     ],
 )
 def test_a_strangers_file_is_a_sentence(entry, says, tmp_path):
-    estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
-    _with_entry(tmp_path / "m.npz", entry)
+    estimators.RFClassifier(n_features=20).fit(X, np.digitize(RADIUS, [2.2, 3.2])).save(tmp_path / "m.npz")
+    _with_entry(tmp_path / "m.npz", estimator=entry)
     with pytest.raises(DataError, match=says):
         rfx.load(tmp_path / "m.npz")
     (tmp_path / "m.npz").write_bytes(b"PK nothing")

@@ -53,6 +53,12 @@ from rfx.cli.progress import Progress, quiet_option
     type=click.Choice(["platt", "isotonic"]),
     help="Learn probabilities for `rfx predict --proba` from the rows of --cv or --holdout, by default a fifth of the training rows.",
 )
+@click.option(
+    "--sample-weight",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Weights of the training rows in this file, one a line: a row of weight 2 counts as two (rf, kernel and others).",
+)
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
@@ -88,6 +94,7 @@ def command(
     cv,
     holdout,
     calibrate,
+    sample_weight,
     split,
     model,
     results,
@@ -129,14 +136,18 @@ def command(
     from rfx import model as model_file
     from rfx.experiments import heldout, single, streamed, traces
     from rfx.experiments import results as results_file
+    from rfx.methods import weights
 
     # a wrong option or file is refused before the data is read
     streaming = {"stream": stream, "n_inputs": n_inputs, "checkpoint": checkpoint, "every": every, "resume": resume}
     streaming = {name: value for name, value in streaming.items() if value}
     judging = {"cv": cv, "holdout": holdout, "calibrate": calibrate}
     heldout.check(judging | streaming | {"options": given})
-    streamed.prepare(methods.create(method, **given), streaming)
-    sources = named("--data", dataset) + named("--test", test)
+    made = methods.create(method, **given)
+    streamed.prepare(made, streaming)
+    if sample_weight is not None:
+        weights.check_method(made)
+    sources = named("--data", dataset) + named("--test", test) + ([("--sample-weight", sample_weight)] if sample_weight else [])
     if model is not None:
         for path in single.model_files(Path(model), given.get("lam_path")):
             files.guard(("--model", path), sources, model_file.KIND, force)
@@ -163,6 +174,7 @@ def command(
         "curve": "test" if curve else None,
         "reading": reading(target, ignore, header, missing) or None,
         "strict": strict or None,
+        "sample_weight": sample_weight,
     } | streaming
     spec |= judging
     place = None if model is None else Path(model)

@@ -21,7 +21,8 @@ class Split:
     X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in sets: float64, float32 for
     the shape-alikes); y_train (n,) and y_test (m,) are float64. Without test rows X_test and y_test are None. `task` is
     binary, multiclass or regression, and `info` the registry's entry; both are None for a file, but the task where labels are
-    words. `schema` is what the training rows taught about reading rows like them, None where that is nothing.
+    words. `schema` is what the training rows taught about reading rows like them, None where that is nothing. `weights` (n,) are
+    those of the training rows, where there are some.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Split:
     y_test: np.ndarray | None = None
     info: registry.DatasetInfo | None = None
     schema: Schema | None = None
+    weights: np.ndarray | None = None
 
 
 def load(

@@ -4,15 +4,21 @@ import os
 
 from rfx.estimators.base import (
     Classifier,
+    Regressor,
+)
+from rfx.estimators.incremental import (
     IncrementalClassifier,
     IncrementalRegressor,
-    Regressor,
 )
 from rfx.estimators.transformers import (
     BinningTransformer,
     MapFeatures,
     NystromTransformer,
     SelectedFeatures,
+)
+from rfx.estimators.weighted import (
+    WeightedClassifier,
+    WeightedRegressor,
 )
 
 def load(path: str | os.PathLike[str]) -> Classifier | Regressor: ...
@@ -29,7 +35,7 @@ class ArcCosineFeatures(MapFeatures):
         seed: int = 0,
     ) -> None: ...
 
-class BlockClassifier(Classifier):
+class BlockClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -43,13 +49,14 @@ class BlockClassifier(Classifier):
         lam: float | str = 1.0,
         loss: str | None = None,
         tol: float | None = None,
+        class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None: ...
 
-class BlockRegressor(Regressor):
+class BlockRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
@@ -85,7 +92,7 @@ class BoostingClassifier(Classifier):
         max_iter: int | None = None,
         dtype: str = "float32",
         max_memory: float | None = None,
-        perceptron_scale: str | None = None,
+        perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -106,7 +113,7 @@ class BoostingRegressor(Regressor):
         max_iter: int | None = None,
         dtype: str = "float32",
         max_memory: float | None = None,
-        perceptron_scale: str | None = None,
+        perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
         target_scaling: str = "none",
         seed: int = 0,
@@ -272,7 +279,7 @@ class KSDCARegressor(Regressor):
         timeout: float | None = None,
     ) -> None: ...
 
-class KernelClassifier(Classifier):
+class KernelClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -286,13 +293,14 @@ class KernelClassifier(Classifier):
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
+        class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None: ...
 
-class KernelRegressor(Regressor):
+class KernelRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
@@ -324,7 +332,7 @@ class KmerFeatures(MapFeatures):
         seed: int = 0,
     ) -> None: ...
 
-class LKRFClassifier(Classifier):
+class LKRFClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -349,6 +357,7 @@ class LKRFClassifier(Classifier):
         lam: float | str = 1.0,
         solver: str = "rfx",
         tol: float | None = None,
+        class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
@@ -356,7 +365,7 @@ class LKRFClassifier(Classifier):
         timeout: float | None = None,
     ) -> None: ...
 
-class LKRFRegressor(Regressor):
+class LKRFRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
@@ -567,7 +576,7 @@ class NormaRegressor(IncrementalRegressor):
         timeout: float | None = None,
     ) -> None: ...
 
-class NystromClassifier(Classifier):
+class NystromClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -582,6 +591,7 @@ class NystromClassifier(Classifier):
         loss: str | None = None,
         solver: str = "rfx",
         tol: float | None = None,
+        class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
@@ -602,7 +612,7 @@ class NystromFeatures(NystromTransformer):
         seed: int = 0,
     ) -> None: ...
 
-class NystromRegressor(Regressor):
+class NystromRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
@@ -636,7 +646,7 @@ class PerceptronFeatures(MapFeatures):
         seed: int = 0,
     ) -> None: ...
 
-class RBClassifier(Classifier):
+class RBClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -649,12 +659,13 @@ class RBClassifier(Classifier):
         max_memory: float | None = None,
         lam: float | str = 0.01,
         grow: float | None = None,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None: ...
 
-class RBRegressor(Regressor):
+class RBRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
@@ -673,7 +684,7 @@ class RBRegressor(Regressor):
         timeout: float | None = None,
     ) -> None: ...
 
-class RFClassifier(Classifier):
+class RFClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -690,6 +701,7 @@ class RFClassifier(Classifier):
         lam: float | str = 1.0,
         solver: str = "rfx",
         tol: float | None = None,
+        class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
@@ -697,7 +709,7 @@ class RFClassifier(Classifier):
         timeout: float | None = None,
     ) -> None: ...
 
-class RFRegressor(Regressor):
+class RFRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
@@ -843,7 +855,7 @@ class RandomBinning(BinningTransformer):
         seed: int = 0,
     ) -> None: ...
 
-class SparseRBClassifier(Classifier):
+class SparseRBClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -856,12 +868,13 @@ class SparseRBClassifier(Classifier):
         max_memory: float | None = None,
         lam: float | str = 1.0,
         solver: str = "rfx",
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None: ...
 
-class SparseRBRegressor(Regressor):
+class SparseRBRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
@@ -880,7 +893,7 @@ class SparseRBRegressor(Regressor):
         timeout: float | None = None,
     ) -> None: ...
 
-class SparseRFClassifier(Classifier):
+class SparseRFClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -898,6 +911,7 @@ class SparseRFClassifier(Classifier):
         solver: str = "rfx",
         tol: float | None = None,
         rounds: int = 10,
+        class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
@@ -905,7 +919,7 @@ class SparseRFClassifier(Classifier):
         timeout: float | None = None,
     ) -> None: ...
 
-class SparseRFRegressor(Regressor):
+class SparseRFRegressor(WeightedRegressor):
     def __init__(
         self,
         *,

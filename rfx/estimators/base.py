@@ -7,12 +7,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rfx import methods
 from rfx.errors import DataError, UsageError
 from rfx.estimators.signature import in_words
+from rfx.methods import calibration
 
 
 @contextlib.contextmanager
@@ -129,11 +131,16 @@ class Classifier(ClassifierMixin, MethodEstimator):
     def _fit(self, X, y, **weights):
         X, y = checked(self, X, y)
         check_classification_targets(y)
+        X, y, weights = self._weights(X, y, weights)
         classes, codes = np.unique(y, return_inverse=True)
         task = "binary" if len(classes) <= 2 else "multiclass"
         self._train(task, X, codes.astype(np.float64), **weights)
         self._label(classes)
         return self
+
+    def _weights(self, X, y, weights):
+        """Rows and labels that count, and what the method is told of their weights."""
+        return X, y, weights
 
     def _label(self, classes):
         """Keep the labels; where they are numbers the model file has them, too."""
@@ -173,6 +180,25 @@ class Classifier(ClassifierMixin, MethodEstimator):
             return self.classes_[np.argmax(decision, axis=1)]
         return self.classes_[(decision > 0).astype(int) if len(self.classes_) > 1 else np.zeros(len(decision), int)]
 
+    def _has_probabilities(self):
+        return calibration.has(self.method_) if hasattr(self, "method_") else self.loss in calibration.OWN
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X):
+        """Probabilities of the classes, of the losses that have them (logistic, softmax) and of models that were calibrated.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        decision = self._decision(X)
+        return calibration.probabilities(self.method_, decision)
+
 
 class Regressor(RegressorMixin, MethodEstimator):
     """Numbers."""
@@ -210,92 +236,6 @@ class Regressor(RegressorMixin, MethodEstimator):
         ndarray of shape (n_samples,)
         """
         return self.method_.labels(self._decision(X)) if hasattr(self, "method_") else self._decision(X)
-
-
-class Incremental:
-    """partial_fit of the methods that learn batch by batch; mixed into Classifier or Regressor."""
-
-    def _further(self):
-        """Refuse with a ValueError what can't be trained further."""
-        if not self.method_.samples:
-            raise ValueError("a model from a file has no state of its training, so that partial_fit can't go on with it; fit a new one")
-
-
-class IncrementalClassifier(Incremental, Classifier):
-    """A Classifier that learns batch by batch."""
-
-    def partial_fit(self, X, y, classes=None):
-        """Learn further from these rows, in their order.
-
-        The first call also learns scaling, `gamma="median"` and the like from its rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            Labels.
-        classes : array-like of shape (n_classes,), default=None
-            All labels there will be; the first call needs them.
-
-        Returns
-        -------
-        self
-        """
-        first = not hasattr(self, "method_")
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit")
-        X, y = checked(self, X, y, reset=first)
-        check_classification_targets(y)
-        if first:
-            known = np.unique(classes)
-            method = self._create("binary" if len(known) <= 2 else "multiclass")
-        else:
-            self._further()
-            known, method = self.classes_, self.method_
-            if classes is not None and not np.array_equal(np.unique(classes), known):
-                raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit: {known!r}")
-        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
-        if np.any(known[codes] != y):
-            raise ValueError(f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}")
-        own = np.arange(len(known), dtype=np.float64) if first else method.classes
-        with in_python():
-            method.partial_fit(X, own[codes], own if first else None)
-        self._keep(method)
-        self._label(known)
-        return self
-
-
-class IncrementalRegressor(Incremental, Regressor):
-    """A Regressor that learns batch by batch."""
-
-    def partial_fit(self, X, y):
-        """Learn further from these rows, in their order.
-
-        The first call also learns scaling, `gamma="median"` and the like from its rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            Targets.
-
-        Returns
-        -------
-        self
-        """
-        first = not hasattr(self, "method_")
-        X, y = checked(self, X, y, reset=first, y_numeric=True)
-        if first:
-            method = self._create("regression")
-        else:
-            self._further()
-            method = self.method_
-        with in_python():
-            method.partial_fit(X, np.asarray(y, np.float64))
-        self._keep(method)
-        return self
 
 
 def classes_of(y) -> bool:

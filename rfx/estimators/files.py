@@ -1,33 +1,55 @@
-"""Model files as estimators: what a file holds besides the method, so that an estimator comes back as it was."""
+"""Model files as estimators, so that one comes back as it was, and so that the command line can use what an estimator learnt.
 
-import json
+Labels that are words and the names of inputs are the model's schema, as those of a table are (rfx.data.schema). What else only an
+estimator knows, the type of its labels and its class_weight, is an entry of the header.
+"""
+
+import contextlib
 
 import numpy as np
 
 from rfx import methods, model
+from rfx.data.schema import Input, Schema
 from rfx.errors import DataError
+from rfx.options import LabelWeights
 
 # Entry of the header; the command line needs nothing of it.
 ENTRY = "estimator"
 
 
 def save(estimator, path) -> int:
-    """Write the model file of a trained estimator; returns its size in bytes."""
-    known = {"params": [[name, value] for name, value in estimator._given().items() if _plain(value)]}
-    if hasattr(estimator, "classes_"):
-        known["classes"] = estimator.classes_.tolist()
-        known["kind"] = estimator.classes_.dtype.str if estimator.classes_.dtype.kind in "iufb" else "words"
-    if hasattr(estimator, "feature_names_in_"):
-        known["feature_names"] = estimator.feature_names_in_.tolist()
-    return estimator.method_.save(path, **{ENTRY: known})
+    """Write the model file of a trained estimator; returns its size in bytes.
+
+    Raises ValueError for labels that are neither words nor numbers.
+    """
+    method, known = estimator.method_, {}
+    words = _words_of(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        inputs = [Input(name, place) for place, name in enumerate(names.tolist())]
+        method.schema = Schema(inputs, named=True, size=len(inputs), labels=words)
+    elif words is not None:
+        method.schema = Schema(labels=words)
+    if words is None and hasattr(estimator, "classes_"):
+        known["kind"] = estimator.classes_.dtype.str
+    weights = getattr(estimator, "class_weight", None)
+    if weights is not None:
+        known["class_weight"] = weights if isinstance(weights, str) else [[_item(label), float(own)] for label, own in weights.items()]
+    return method.save(path, **{ENTRY: known})
 
 
-def _plain(value) -> bool:
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _words_of(estimator) -> list[str] | None:
+    classes = getattr(estimator, "classes_", None)
+    if classes is None or classes.dtype.kind in "iufb":
+        return None
+    words = classes.tolist()
+    if not all(isinstance(word, str) for word in words):
+        raise ValueError(f"labels of type {classes.dtype} can't be kept in a model file; words and numbers can")
+    return words
+
+
+def _item(label):
+    return label.item() if hasattr(label, "item") else label
 
 
 def restore(estimator_of, path):
@@ -37,47 +59,64 @@ def restore(estimator_of, path):
     """
     method = methods.load(path)
     with model.opened(path) as file:
-        known = file.header.get(ENTRY)
-    estimator = estimator_of(method)
-    estimator = estimator(**_parameters(estimator, method))
+        known = file.header.get(ENTRY, {})
+    kind = estimator_of(method)
+    estimator = kind(**_parameters(kind, method))
     estimator._keep(method)
     estimator.n_features_in_ = method.info["n_inputs"]
-    if method.classes is not None:
-        estimator.classes_ = method.classes
-    if known is not None:
-        _recall(estimator, method, known, path)
+    try:
+        _recall(estimator, method, known if isinstance(known, dict) else _refuse(f"what it says of its estimator is {known!s:.40}"))
+    except DataError as error:
+        raise DataError(f"model {path} can't be used: {error}; train it again") from error
     return estimator
 
 
 def _parameters(kind, method) -> dict:
-    """The parameters that the estimator has, of the method's options."""
-    return {name: value for name, value in method.params.items() if name in kind.__init__.__signature__.parameters}
+    """The parameters that the estimator has, of the method's options, where they are not at their defaults."""
+    defaults, known = method.defaults(method.params.get("kernel")), kind.__init__.__signature__.parameters
+    found = {name: value for name, value in method.params.items() if name in known and value != defaults.get(name)}
+    if found.get("class_weight") not in (None, LabelWeights.BALANCED):
+        found["class_weight"] = LabelWeights.values(found["class_weight"])
+    return found
 
 
-def _recall(estimator, method, known, path):
-    """Labels and names of inputs from the header's entry, refused where they are not what save writes."""
-    if not isinstance(known, dict):
-        raise DataError(f"model {path} can't be used: what it says of its estimator is {known!s:.40}; train it again")
-    names, classes = known.get("feature_names"), known.get("classes")
-    if names is not None:
-        if not (_words(names) and len(names) == estimator.n_features_in_):
-            raise DataError(f"model {path} can't be used: its names of inputs are not one for each of {estimator.n_features_in_}")
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    if classes is not None and method.classes is not None:
-        estimator.classes_ = _labels(classes, known.get("kind"), len(method.classes), path)
+def _recall(estimator, method, known):
+    """Labels, names of inputs and class weights; DataError where they are not what save writes."""
+    schema = method.schema
+    if schema is not None and schema.inputs is not None and schema.named:
+        estimator.feature_names_in_ = np.array(schema.titles(), dtype=object)
+    if method.classes is not None:
+        estimator.classes_ = _labels(method.classes, None if schema is None else schema.labels, known.get("kind"))
+    if known.get("class_weight") is not None and "class_weight" in estimator.get_params():
+        estimator.class_weight = _class_weight(known["class_weight"])
 
 
-def _labels(classes, kind, count, path):
-    if isinstance(classes, list) and len(classes) == count and isinstance(kind, str):
-        if kind == "words" and _words(classes) and len(set(classes)) == count:
-            return np.array(classes)
-        if kind[1:2] in tuple("iufb") and all(isinstance(label, (int, float)) for label in classes):
-            try:
-                return np.array(classes, dtype=np.dtype(kind))
-            except (TypeError, ValueError, OverflowError):
-                pass
-    raise DataError(f"model {path} can't be used: its labels are not {count} words or numbers; train it again")
+def _labels(classes, words, kind):
+    if words is not None:
+        places = classes.astype(np.int64)
+        if not (np.array_equal(places, classes) and np.all((places >= 0) & (places < len(words)))):
+            _refuse("its classes are not among its labels")
+        return np.array(words)[places]
+    if kind is None:
+        return classes
+    if isinstance(kind, str) and kind[1:2] in tuple("iufb"):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            found = classes.astype(np.dtype(kind))
+            if np.array_equal(found, classes):
+                return found
+    _refuse(f"the type of its labels is {kind!s:.40}")
 
 
-def _words(values) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
+def _class_weight(pairs):
+    """{label: weight} of pairs from a file, or the words that stand for some."""
+    if isinstance(pairs, str):
+        with contextlib.suppress(ValueError):
+            return pairs if pairs == LabelWeights.BALANCED or LabelWeights.values(pairs) else None
+    if isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        if all(isinstance(label, (str, int, float)) and isinstance(weight, (int, float)) for label, weight in pairs):
+            return dict(pairs)
+    return _refuse(f"its class_weight is {pairs!s:.40}")
+
+
+def _refuse(what: str):
+    raise DataError(what)

@@ -7,8 +7,10 @@ import sys
 
 from rfx import methods
 from rfx.estimators import transformers
-from rfx.estimators.base import Classifier, IncrementalClassifier, IncrementalRegressor, Regressor
+from rfx.estimators.base import Classifier, Regressor
+from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
 from rfx.estimators.signature import Parameter, constructor, document, section
+from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 from rfx.features import MAPS
 from rfx.methods.options import COMMON
 
@@ -16,7 +18,15 @@ PACKAGE = "rfx.estimators"
 _CAPITALS = frozenset(("rf", "rb", "lkrf", "sgd", "sdca"))
 # Options that an estimator does not have: the class says the task, a path is several models, and arrays need neither.
 _NOT_OURS = frozenset(("task", "lam_path", "head", "buffer"))
-_TARGETS = frozenset(("target_scaling",))
+# Those of one task only.
+_OF_NUMBERS, _OF_CLASSES = frozenset(("target_scaling",)), frozenset(("class_weight",))
+_CLASS_WEIGHT = Parameter(
+    "class_weight",
+    None,
+    dict | str | None,
+    "Weights of rows by their label: {label: weight}, of labels that are not named 1; balanced: in inverse proportion to how many rows "
+    "have it.",
+)
 # Transformers that are made from a method: the features of its model.
 SELECTORS = {"SparseRandomFeatures": "sparse-rf"}
 
@@ -74,18 +84,16 @@ def _new(name: str, base: type, parameters, doc: str, **attributes):
 
 def _parameters(declared, left_out) -> list[Parameter]:
     """Those of a method: its own first, then what all have; of options that only some kernels have None is the default."""
-    own, common = {option.name for option in declared.options}, {option.name for option in COMMON}
+    always, common = declared.defaults(), {option.name for option in COMMON}
     kept = [option for name, option in declared.declared().items() if name not in left_out]
-    found = [Parameter.of(option, optional=option.name not in own | common) for option in kept]
+    found = [_CLASS_WEIGHT if option.name == "class_weight" else Parameter.of(option, option.name not in always) for option in kept]
     return sorted(found, key=lambda parameter: parameter.name in common)
 
 
 def _of_method(method_name, task):
     declared = methods.get(method_name)
     classifies = task == "classification"
-    incremental = declared.incremental
-    base = (IncrementalClassifier if incremental else Classifier) if classifies else (IncrementalRegressor if incremental else Regressor)
-    parameters = _parameters(declared, _NOT_OURS | (_TARGETS if classifies else frozenset()))
+    parameters = _parameters(declared, _NOT_OURS | (_OF_NUMBERS if classifies else _OF_CLASSES))
     doc = document(
         f"{_first_capital(declared.summary)} ({task}).",
         inspect.cleandoc(declared.__doc__ or ""),
@@ -93,12 +101,20 @@ def _of_method(method_name, task):
         section("Parameters", [p.entry() for p in parameters]),
         section("Attributes", [*([_CLASSES] if classifies else []), *_OF_METHODS, *_ATTRIBUTES]),
     )
-    return _new(class_name(method_name, task), base, parameters, doc, method_name=method_name)
+    return _new(class_name(method_name, task), _base(declared, classifies), parameters, doc, method_name=method_name)
+
+
+def _base(declared, classifies: bool) -> type:
+    if declared.incremental:
+        return IncrementalClassifier if classifies else IncrementalRegressor
+    if declared.weighted:
+        return WeightedClassifier if classifies else WeightedRegressor
+    return Classifier if classifies else Regressor
 
 
 def _selector(name, method_name):
     declared = methods.get(method_name)
-    parameters = _parameters(declared, _NOT_OURS)
+    parameters = _parameters(declared, _NOT_OURS | _OF_CLASSES)
     doc = document(
         f"The random features that {method_name} gives a weight: a selection by the targets, for any model after it.",
         "Classes or numbers are told apart by the targets, as scikit-learn's `type_of_target` does. The features are unscaled.",

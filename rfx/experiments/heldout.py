@@ -59,12 +59,20 @@ def judged(spec: dict, split, final, progress=None) -> HeldOut:
         method = methods.create(spec["method"], seed=spec.get("seed"), **options)
         if progress is not None:
             method.progress = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
-        method.fit(split.X_train[kept], y[kept])
+        fit(method, split, kept)
         points = method.path_points() if options.get("lam_path") else [method]
         found.append([_in_units(final, point, point.decision_function(split.X_train[out])) for point in points])
         rows.append(out)
     by = f"{len(parts)}-fold cross-validation" if spec.get("cv") else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
     return HeldOut(by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)])
+
+
+def fit(method, split, rows=None) -> None:
+    """Train on the split's training rows, or these of them, with their weights where they have some."""
+    X, y, weights = split.X_train, np.asarray(split.y_train), split.weights
+    if rows is not None:
+        X, y, weights = X[rows], y[rows], None if weights is None else weights[rows]
+    method.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
 
 
 def _in_units(final, point, decision):

@@ -20,6 +20,8 @@ _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads"
 _OUTCOMES = frozenset(("lam", "n_features"))
 # Options younger than the schema, with what was done before there were any: only another value counts.
 _YOUNGER = {"perceptron_scale": "kernel"}
+# Files that count by their content.
+_FILES = ("dataset", "test", "sample_weight")
 # What the key of one lambda of a path has among its options: the path that it was solved along.
 _NOT_DECLARED = frozenset(("along",))
 
@@ -34,7 +36,7 @@ def key(spec: dict) -> str:
     known = _FIELDS | {name: value for name, value in spec.items() if value is not None}
     if "options" in known:
         known["options"] = {name: value for name, value in resolved(spec).items() if _YOUNGER.get(name) != value}
-    for name in ("dataset", "test"):
+    for name in _FILES:
         if _digest(known.get(name)):
             known[name] = os.path.basename(known[name])
     if known["seed"] and _drawn(spec):
@@ -75,7 +77,7 @@ def _hash(known, spec) -> str:
     known = canonical({name: value for name, value in known.items() if name not in left_out})
     if "options" in known:
         known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
-    known["files"] = {name: digest for name in ("dataset", "test") if (digest := _digest(spec.get(name)))}
+    known["files"] = {name: digest for name in _FILES if (digest := _digest(spec.get(name)))}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 

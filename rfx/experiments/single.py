@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rfx import data, env, methods
+from rfx.data import rowweights
 from rfx.data.table import Reading
 from rfx.errors import DataError
 from rfx.experiments import heldout, keys, metrics, results, streamed, traces
@@ -21,7 +22,7 @@ def train(spec: dict):
     """Train the method of a spec on the training rows of its data: (method, data.Split).
 
     spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
-    calibrate (see heldout), trace, curve (see streamed), reading (of a table, the fields of
+    calibrate (see heldout), sample_weight (file), trace, curve (see streamed), reading (of a table, the fields of
     data.table.Reading), strict, stream, n_inputs, checkpoint, every, resume, progress.
     """
     heldout.check(spec)
@@ -32,11 +33,13 @@ def train(spec: dict):
         split = streamed.train(method, spec)
     else:
         split = load(spec)
+        if spec.get("sample_weight"):
+            split.weights = rowweights.read(spec["sample_weight"], len(split.y_train))
         method = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
         streamed.prepare(method, spec, split)
         method.progress = spec.get("progress")
         method.schema = split.schema
-        method.fit(split.X_train, split.y_train)
+        heldout.fit(method, split)
     method.info |= {
         "dataset": split.name,
         "split": split.split,
@@ -48,6 +51,8 @@ def train(spec: dict):
         "key": keys.key(spec),
         "n_classes": 0 if method.classes is None else len(method.classes),
     }
+    if spec.get("sample_weight"):
+        method.info["sample_weight"] = Path(spec["sample_weight"]).name
     return method, split
 
 

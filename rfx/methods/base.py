@@ -45,9 +45,8 @@ class Method(Choosing):
     progress = None
     # what makes probabilities of its decision values, where its loss has none
     calibration: Calibration | None = None
-    # whether its loss can count rows by weights, which are self.weights while it is trained
+    # whether its loss can count rows by weights
     weighted = False
-    weights: np.ndarray | None = None
     arrays: dict[str, model_file.Array] = {
         "scaler_shift": model_file.Array("f", "inputs"),
         "scaler_scale": model_file.Array("f", "inputs"),
@@ -66,20 +65,21 @@ class Method(Choosing):
     @classmethod
     def declared(cls) -> dict[str, Option]:
         """Its options by name: those of every method, its own, those that the kernels have that it takes."""
-        found = {option.name: option for option in (*COMMON, *cls._own())}
+        found = {option.name: option for option in (*COMMON, *cls.all_options())}
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
             for option in kernels.get_kernel(kernel).options:
                 found.setdefault(option.name, option)
         return found
 
     @classmethod
-    def _own(cls) -> tuple[Option, ...]:
+    def all_options(cls) -> tuple[Option, ...]:
+        """Its own options, and those of weights where it takes some."""
         return (*cls.options, weights.CLASS_WEIGHT) if cls.weighted else cls.options
 
     @classmethod
     def defaults(cls, kernel: str | None = None) -> dict:
         """The default of every option that it has with that kernel, by default with its default kernel."""
-        own = [*COMMON, *cls._own()]
+        own = [*COMMON, *cls.all_options()]
         if "kernel" in (found := {option.name: option.default for option in own}):
             own += [option for option in kernels.get_kernel(kernel or found["kernel"]).options if option.name not in found]
         return {option.name: option.default for option in own}
@@ -143,7 +143,7 @@ class Method(Choosing):
                 f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets"
             )
         self.task = self.params["task"] or guess_task(y)
-        X, y = self._weighed(X, y, sample_weight)
+        X, y, self.weights = weights.counted(self, X, y, sample_weight)
         if self.task != "regression" and self.params["target_scaling"] != "none":
             raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
         self.loss = self._choose_loss()
@@ -178,26 +178,9 @@ class Method(Choosing):
         } | self._describe()
         if self.validation:
             self.info |= {"validation": self.validation, "seconds_validation": self._seconds_validation}
-        if self.weights is not None:
-            self.info["weight_sum"] = float(self.weights.sum())
+        self.info |= {} if self.weights is None else {"weight_sum": float(self.weights.sum())}
         self.trace = solution.trace
         return self
-
-    def _weighed(self, X, y, sample_weight):
-        """The rows and targets that have a weight above zero; self.weights is theirs, None where all count alike."""
-        class_weight = self.params.get("class_weight")
-        if class_weight is not None and self.task == "regression":
-            raise UsageError(f"--class-weight is {class_weight}, but the task is regression; it is for classes")
-        if sample_weight is not None and not self.weighted:
-            raise UsageError(f"method {self.name} takes no weights of rows; leave them away, or choose another method")
-        self.weights = weights.of_rows(y, sample_weight, class_weight)
-        if self.weights is None:
-            return X, y
-        weights.check_solver(self.params.get("solver"))
-        kept = np.flatnonzero(self.weights)
-        if len(kept) < len(y):
-            X, y, self.weights = X[kept], y[kept], self.weights[kept]
-        return X, y
 
     def _choose_loss(self):
         name = self.params.get("loss") or ("squared" if self.task == "regression" else "squared_hinge")

@@ -32,7 +32,8 @@ class Choosing:
     held_out_rows: int | None = None
     # whether every lambda is tried
     _every = False
-    # of the rows that a trial is judged by
+    # of the rows that are fitted to, and of those that a trial is judged by; None for ones
+    weights: np.ndarray | None = None
     weights_out: np.ndarray | None = None
 
     def _choose(self, X, Y):

@@ -21,6 +21,33 @@ CLASS_WEIGHT = Option(
 WITHOUT = ("liblinear", "libsvm", "prcd")
 
 
+def counted(method, X, y, sample_weight):
+    """(X, y, weights): the rows and targets that have a weight above zero, and their weights, None where all count alike.
+
+    Raises UsageError where the method, its solver or its task takes none.
+    """
+    class_weight = method.params.get("class_weight")
+    if class_weight is not None and method.task == "regression":
+        raise UsageError(f"--class-weight is {class_weight}, but the task is regression; it is for classes")
+    if sample_weight is not None:
+        check_method(method)
+    weights = of_rows(y, sample_weight, class_weight)
+    if weights is None:
+        return X, y, None
+    if method.params.get("solver") in WITHOUT:
+        raise UsageError(f"--solver is {method.params['solver']}, which takes no weights of rows here; choose rfx")
+    if np.all(weights > 0):
+        return X, y, weights
+    kept = np.flatnonzero(weights)
+    return X[kept], y[kept], weights[kept]
+
+
+def check_method(method) -> None:
+    """Refuse, with a UsageError, a method that takes no weights of rows."""
+    if not method.weighted:
+        raise UsageError(f"method {method.name} takes no weights of rows; leave them away, or choose another method")
+
+
 def of_rows(y, sample_weight=None, class_weight=None) -> np.ndarray | None:
     """The weights (n,) of rows with the targets y (n,), None where all are 1.
 
@@ -85,9 +112,3 @@ def problem(Z, Y, loss, weights):
 def part(weights, rows):
     """The weights of some of the rows; None where all are 1."""
     return None if weights is None else weights[rows]
-
-
-def check_solver(solver: str | None) -> None:
-    """Refuse a solver that takes no weights."""
-    if solver in WITHOUT:
-        raise UsageError(f"--solver is {solver}, which takes no weights of rows here; choose rfx")

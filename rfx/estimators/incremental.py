@@ -1,0 +1,92 @@
+"""Estimators of the methods that learn batch by batch: partial_fit."""
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from rfx.estimators.base import Classifier, Regressor, checked, in_python
+
+
+class Incremental:
+    """partial_fit of the methods that learn batch by batch; mixed into Classifier or Regressor."""
+
+    def _further(self):
+        """Refuse with a ValueError what can't be trained further."""
+        if not self.method_.samples:
+            raise ValueError("a model from a file has no state of its training, so that partial_fit can't go on with it; fit a new one")
+
+
+class IncrementalClassifier(Incremental, Classifier):
+    """A Classifier that learns batch by batch."""
+
+    def partial_fit(self, X, y, classes=None):
+        """Learn further from these rows, in their order.
+
+        The first call also learns scaling, `gamma="median"` and the like from its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Labels.
+        classes : array-like of shape (n_classes,), default=None
+            All labels there will be; the first call needs them.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "method_")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit")
+        X, y = checked(self, X, y, reset=first)
+        check_classification_targets(y)
+        if first:
+            known = np.unique(classes)
+            method = self._create("binary" if len(known) <= 2 else "multiclass")
+        else:
+            self._further()
+            known, method = self.classes_, self.method_
+            if classes is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit: {known!r}")
+        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        if np.any(known[codes] != y):
+            raise ValueError(f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}")
+        own = np.arange(len(known), dtype=np.float64) if first else method.classes
+        with in_python():
+            method.partial_fit(X, own[codes], own if first else None)
+        self._keep(method)
+        self._label(known)
+        return self
+
+
+class IncrementalRegressor(Incremental, Regressor):
+    """A Regressor that learns batch by batch."""
+
+    def partial_fit(self, X, y):
+        """Learn further from these rows, in their order.
+
+        The first call also learns scaling, `gamma="median"` and the like from its rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "method_")
+        X, y = checked(self, X, y, reset=first, y_numeric=True)
+        if first:
+            method = self._create("regression")
+        else:
+            self._further()
+            method = self.method_
+        with in_python():
+            method.partial_fit(X, np.asarray(y, np.float64))
+        self._keep(method)
+        return self

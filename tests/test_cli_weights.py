@@ -1,0 +1,109 @@
+"""`rfx train --sample-weight FILE` and `--class-weight`: the same models as with rows repeated or left out; what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from rfx import methods
+from rfx.cli import main
+from rfx.data import svmlight
+from rfx.experiments import keys, results
+
+RNG = np.random.default_rng(1)
+X = RNG.uniform(-1, 1, (90, 3))
+LABELS = np.where(np.linalg.norm(X, axis=1) > 1, 1.0, -1.0)
+WEIGHTS = RNG.integers(0, 3, 90)
+
+
+def run(capfd, *args):
+    """(exit code, standard output, standard error) of `rfx args`."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+@pytest.fixture
+def folder(tmp_path):
+    repeated = np.repeat(np.arange(90), WEIGHTS)
+    svmlight.write(tmp_path / "rows", X, LABELS)
+    svmlight.write(tmp_path / "repeated", X[repeated], LABELS[repeated])
+    (tmp_path / "weights").write_text("".join(f"{weight}\n" for weight in WEIGHTS))
+    return tmp_path
+
+
+def train(capfd, folder, data="rows", *more, method="rf"):
+    options = ("--gamma", 2, "--scaling", "none", "--task", "binary", "--model", folder / "m.npz", "--json", "--force")
+    return run(capfd, "train", "--method", method, "--data", folder / data, *options, *more)
+
+
+@pytest.mark.parametrize("method, more", [("rf", ("--n-features", 50, "--tol", 1e-10)), ("rb", ("--tol", 1e-10)), ("kernel", ())])
+def test_weights_are_repetitions(method, more, folder, capfd):
+    code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method=method)
+    assert code == 0, err
+    row, weighted = json.loads(out), methods.load(folder / "m.npz").decision_function(X)
+    assert row["n_train"] == np.count_nonzero(WEIGHTS) and row["params"]["weight_sum"] == WEIGHTS.sum()
+    assert row["params"]["sample_weight"] == "weights"
+    code, out, err = train(capfd, folder, "repeated", *more, method=method)
+    assert json.loads(out)["objective"] == pytest.approx(row["objective"], rel=1e-3)
+    np.testing.assert_allclose(methods.load(folder / "m.npz").decision_function(X), weighted, atol=0.05 if method == "kernel" else 1e-3)
+
+
+def test_class_weight_and_scores_without_test_rows(folder, capfd):
+    code, out, err = train(capfd, folder, "rows", "--class-weight", "1:5", "--cv", 3, "--results", folder / "r.csv")
+    assert code == 0, err
+    assert results.read(folder / "r.csv")[0]["params"]["class_weight"] == "1:5"
+    by_label = methods.load(folder / "m.npz")
+    assert by_label.params["class_weight"] == "1:5"
+    (folder / "weights").write_text("".join("5\n" if label > 0 else "1.0\n" for label in LABELS))
+    code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--cv", 3)
+    assert code == 0 and json.loads(out)["score"] == results.read(folder / "r.csv")[0]["score"]
+    assert np.array_equal(methods.load(folder / "m.npz").decision_function(X), by_label.decision_function(X))
+
+
+def test_the_key_counts_the_weights(folder):
+    spec = {"dataset": str(folder / "rows"), "method": "rf", "options": {}}
+    first = keys.key(spec | {"sample_weight": str(folder / "weights")})
+    assert keys.key(spec) == keys.key(spec | {"sample_weight": None}) != first
+    assert keys.key(spec | {"options": {"class_weight": "balanced"}}) != keys.key(spec)
+    (folder / "weights").write_text("1\n" * 90)
+    assert keys.key(spec | {"sample_weight": str(folder / "weights")}) != first
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("1\n" * 89, "has 89 weights, but there are 90 training rows; there must be one for each"),
+        ("1\n" * 91, "has more than 90 weights, but there are 90 training rows"),
+        ("1\n-2\n", "line 2: '-2' is no weight; weights are numbers of 0 or more, one a line"),
+        ("1\nnan\n", "line 2: 'nan' is no weight"),
+        ("1,2\n", "line 1: '1,2' is no weight"),
+        ("0\n" * 90, "all weights of rows are zero"),
+    ],
+)
+def test_a_wrong_file_is_a_sentence(text, says, folder, capfd):
+    (folder / "weights").write_text(text)
+    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights")
+    assert code == 1 and says in err and "Traceback" not in err
+
+
+def test_what_is_refused(folder, capfd):
+    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "nothing")
+    assert code == 1 and "nothing can't be read: No such file" in err
+    (folder / "binary").write_bytes(b"\xff\xfe\x00")
+    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "binary")
+    assert code == 1 and "it is not text" in err
+    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", method="norma")
+    assert code == 2 and "method norma takes no weights of rows" in err
+    code, _, err = train(capfd, folder, "rows", "--class-weight", "balanced", method="norma")
+    assert code == 2 and "has no option --class-weight" in err
+    code, _, err = train(capfd, folder, "rows", "--class-weight", "heavy")
+    assert code == 2 and "--class-weight is 'heavy'; it must be balanced, or LABEL:WEIGHT" in err
+    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear")
+    assert code == 2 and "--solver is liblinear, which takes no weights" in err
+    # an output that is the weights
+    code, _, err = run(
+        capfd, "train", "--method", "rf", "--data", folder / "rows", "--sample-weight", folder / "weights", "--model", folder / "weights"
+    )
+    assert code == 2 and (folder / "weights").read_text().startswith(f"{WEIGHTS[0]}\n")

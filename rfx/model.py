@@ -55,11 +55,15 @@ class Array:
 def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
     """Write a model file in one step (temporary file, then rename); returns its size in bytes.
 
-    header: anything JSON can hold. arrays: name -> array of numbers. A pipe or device is written to, not replaced.
-    Raises DataError when the folder does not exist or can't be written.
+    header: anything JSON can hold. arrays: name -> array of numbers. A pipe or device is written to, not replaced; with None as
+    path nothing is written and the size alone is told. Raises DataError when the folder does not exist or can't be written.
     """
     text = json.dumps({"format": FORMAT, **header})
     encoded = np.frombuffer(text.encode(), dtype=np.uint8)
+    if path is None:
+        counted = _Counted()
+        np.savez(counted, header=encoded, **arrays)
+        return counted.end
     with _errors(path), files.whole(path) as handle:
         # a zip file is written back and forth, which a pipe does not allow
         place = handle if stat.S_ISREG(os.fstat(handle.fileno()).st_mode) else io.BytesIO()
@@ -68,6 +72,32 @@ def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
         if place is not handle:
             handle.write(place.getbuffer())
     return size
+
+
+class _Counted(io.RawIOBase):
+    """A file that keeps nothing of what is written to it but how far that went."""
+
+    def __init__(self):
+        self.place = self.end = 0
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def write(self, data):
+        count = memoryview(data).nbytes
+        self.place += count
+        self.end = max(self.end, self.place)
+        return count
+
+    def seek(self, offset, whence=os.SEEK_SET):
+        self.place = offset + (0, self.place, self.end)[whence]
+        return self.place
+
+    def tell(self):
+        return self.place
 
 
 def check(path) -> None:

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from rfx import methods
 from rfx.errors import DataError
 from rfx.features import sample
 from rfx.features.coordinates import offsets, random_order
+from rfx.operators.mapped import feature_matrix
+from rfx.operators.sparse import SparseMatrix
 
 RNG = np.random.default_rng(0)
 ACGT = [ord(letter) for letter in "ACGT"]
@@ -97,3 +100,18 @@ def test_other_letters_are_refused_by_row_and_place(value, message):
     feature_map = sample("kmers", 9, 12, seed=1, alphabet=ACGT, k=2)
     with pytest.raises(DataError, match=message):
         feature_map.transform(rows)
+
+
+def test_sparse_features_are_kept_and_solved_as_such(one_thread):
+    """Many coordinates of text: the matrix is CSR, and model and decisions are those of the same rows as an array."""
+    X = sp.random(80, 1500, 0.01, "csr", random_state=0)
+    y = np.where(np.asarray(X.sum(axis=1)).ravel() > 7.5, 1.0, -1.0)
+    Z = feature_matrix(sample("linear", 1500, 1500, 0), X)
+    assert isinstance(Z, SparseMatrix)
+    np.testing.assert_allclose(Z.to_array(), sample("linear", 1500, 1500, 0).transform(X), rtol=1e-6)
+    found = [
+        methods.create("rf", kernel="linear", n_features=1500, scaling="none", lam=1.0, tol=1e-10, task="binary").fit(rows, y)
+        for rows in (X, X.toarray())
+    ]
+    assert found[0].info["objective"] == pytest.approx(found[1].info["objective"], rel=1e-8)
+    np.testing.assert_allclose(found[0].decision_function(X), found[1].decision_function(X.toarray()), atol=1e-4)

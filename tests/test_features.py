@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.errors import DataError, UsageError
-from rfx.features import MAPS, FeatureMap, sample
+from rfx.features import MAPS, FeatureMap, base, products, sample
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (12, 6))
@@ -208,3 +208,26 @@ def test_a_variant_that_a_map_has_not_is_refused():
         sample("stump", 3, 4, 0, variant="pairs", **PARAMS["stump"])
     with pytest.raises(UsageError, match="--features is cubes, which no map has; kernel perceptron takes offset or range"):
         sample("perceptron", 3, 4, 0, variant="cubes", radius=1.0)
+
+
+@pytest.mark.parametrize(
+    "name, variant", [("gaussian", "offset"), ("gaussian", "pairs"), ("laplacian-l2", "offset"), ("arccosine-1", "offset")]
+)
+def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant, monkeypatch):
+    """They are those drawn at once, from any feature on, with any number of threads."""
+    params = {"gamma": 0.3} if "arccosine" not in name else {}
+    some = sample(name, 1100, 38, 5, start=4, variant=variant, **params)
+    monkeypatch.setattr(base, "_DRAWN", 1100 * 7)
+    for count in (1, 2):
+        env.set_threads(count)
+        parts = sample(name, 1100, 38, 5, start=4, variant=variant, **params)
+        for key, values in some.arrays.items():
+            np.testing.assert_array_equal(parts.arrays[key], values)
+    env.set_threads(None)
+
+
+def test_products_with_vectors_that_are_widened_as_they_are_used_are_the_same(monkeypatch):
+    rows = sp.random(30, 1200, 0.02, "csr", dtype=np.float32, random_state=0)
+    whole = sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows)
+    monkeypatch.setattr(products, "_HELD", 0)
+    np.testing.assert_array_equal(sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows), whole)

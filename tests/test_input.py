@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -281,3 +282,14 @@ def test_other_methods_read_tables_too(method, files, capfd):
     code, out, err = run(capfd, "train", "--method", method, "--gamma", 1, *more, *args)
     assert code in (0, 3), err
     assert scored(capfd, files / "o.npz", files / "test.csv")[0] == json.loads(out)["score"] > 0.6
+
+
+def test_wide_text_is_trained_in_little_memory(tmp_path):
+    """1,000 rows of 60,000 columns: as an array of float64 these alone are 458 MiB."""
+    X = scipy.sparse.random(1000, 60000, 0.001, "csr", random_state=0)
+    svmlight.write(tmp_path / "t.txt", X, np.where(np.arange(1000) % 2, 1.0, -1.0), precision=3)
+    words = ["train", "--method", "rf", "--n-features", "300", "--gamma", "1", "--lam", "1", "--data", str(tmp_path / "t.txt"), "--json"]
+    done = subprocess.run([sys.executable, "-m", "rfx", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)
+    assert row["n_inputs"] == X.indices.max() + 1 and row["peak_rss_mb"] < 420

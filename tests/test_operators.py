@@ -16,6 +16,7 @@ from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns, HeldRows
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.operators.signs import SignColumns
+from rfx.operators.sparse import SparseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.l1.algorithm1 import solve_rounds
@@ -101,6 +102,11 @@ def signs():
 
 
 # name -> (matrix, the same in plain float64)
+def few():
+    """Features of which most are zero."""
+    return np.where(np.abs(features()) > 0.1, features(), np.float32(0))
+
+
 KINDS = {
     "dense": lambda: (DenseMatrix(features()), features()),
     "dense in float64": lambda: (DenseMatrix(features(np.float64)), features(np.float64)),
@@ -113,6 +119,7 @@ KINDS = {
     "binned": lambda: (bins(), bins().to_array()),
     "binned, by columns": lambda: (bins().by_columns(1.0), bins().to_array()),
     "least that a kind defines": lambda: (Recomputed(features()), features()),
+    "sparse": lambda: (SparseMatrix(sp.csr_matrix(few()), np.float32), few()),
     "signs by columns": signs,
     "parts elsewhere": lambda: (Apart(features()), features()),
 }

@@ -6,7 +6,8 @@ import scipy.sparse
 
 from rfx.data import scaling
 from rfx.data.scaling import Scaler, TargetScaler
-from rfx.errors import DataError, UsageError
+from rfx.data.survey import Survey
+from rfx.errors import DataError, RfxWarning, UsageError
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(5, 3, (200, 6)) * (RNG.random((200, 6)) < 0.6)
@@ -136,3 +137,42 @@ def test_targets():
     np.testing.assert_allclose(TargetScaler.from_dict(centred.to_dict()).inverse(np.array([0.0, 5.0])), np.mean(y) + np.array([0, 5]))
     flat = TargetScaler.fit(np.array([3.0, 3.0]), "minmax01")
     assert flat.transform(np.array([3.0])) == 0 and flat.inverse(np.array([0.0])) == 3
+
+
+def text_rows(seed=0, n=60, d=1500):
+    """Sparse rows from 0 up, in which the last column is never zero."""
+    X = scipy.sparse.random(n, d, 0.01, "lil", random_state=seed)
+    X[:, d - 1] = 1 + np.arange(n)[:, None]
+    return X.tocsr()
+
+
+@pytest.mark.parametrize("kind", ["minmax01", "minmax11", "standard"])
+def test_wide_sparse_rows_stay_sparse(kind):
+    X = text_rows()
+    with pytest.warns(RfxWarning, match=f"1,500 columns: each is divided by its .* not shifted, as {kind} would"):
+        scaler = Scaler.fit(X, kind)
+    found = scaler.transform(X)
+    dense = X.toarray()
+    size = dense.std(axis=0) if kind == "standard" else np.abs(dense).max(axis=0)
+    assert scipy.sparse.issparse(found) and found.nnz == X.nnz and not scaler.shift.any()
+    np.testing.assert_allclose(found.toarray(), np.divide(dense, size, out=np.zeros_like(dense), where=size > 0), rtol=1e-12)
+    np.testing.assert_allclose(scaler.transform(dense), found.toarray(), rtol=1e-12)
+    again = Scaler.from_dict(scaler.to_dict())
+    np.testing.assert_array_equal(again.transform(X[:7], dtype=np.float32).toarray(), found[:7].toarray().astype(np.float32))
+
+
+def test_sparse_rows_from_zero_up_are_scaled_as_dense_ones_are(recwarn):
+    X = text_rows()[:, :-1]
+    sparse, dense = Scaler.fit(X, "minmax01"), Scaler.fit(X.toarray(), "minmax01")
+    np.testing.assert_array_equal(sparse.transform(X).toarray(), dense.transform(X.toarray()))
+    assert not [warning for warning in recwarn if issubclass(warning.category, RfxWarning)]
+    assert not scipy.sparse.issparse(Scaler.fit(X[:, :900], "minmax01").transform(X[:, :900]))
+
+
+def test_a_survey_of_wide_rows_learns_the_same():
+    X, y = text_rows(), np.arange(60.0)
+    with pytest.warns(RfxWarning):
+        found = Survey(lambda: iter([(X[:25], y[:25]), (X[25:], y[25:])]), scaling="minmax11", sample=10)
+        scaler = Scaler.fit(X, "minmax11")
+    np.testing.assert_allclose(found.inputs.scaler.scale, scaler.scale)
+    assert scipy.sparse.issparse(found.X)

@@ -51,6 +51,8 @@ def is_number(text: str) -> bool:
 
 def looks_like(head: bytes) -> bool:
     """Whether these first bytes of a text are of separated cells rather than of LIBSVM's rows."""
+    if b"\0" in head:
+        return False
     text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:

@@ -1,21 +1,29 @@
 """Scaling of inputs and targets: learnt on the training rows, kept in the model, applied at prediction."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxWarning, UsageError
 
 KINDS = ("none", "minmax01", "minmax11", "standard")
 TARGET_KINDS = ("none", "minmax01", "mean")
 _VALUES_A_BLOCK = 1 << 20
+# CSR rows of more columns than this, of which less than that share is stored, are never made dense.
+WIDE, FILLED = 1000, 0.05
 
 
 def _checked(kind, kinds, what):
     if kind not in kinds:
         raise UsageError(f"{what} {kind!r} is unknown; there are {', '.join(kinds)}")
     return kind
+
+
+def keeps_sparse(X) -> bool:
+    """Whether rows X (n, d) are such that their scaling must leave zeros alone: text, and what is like it."""
+    return scipy.sparse.issparse(X) and X.shape[1] > WIDE and X.nnz < FILLED * X.shape[0] * X.shape[1]
 
 
 def _blocks(X):
@@ -65,6 +73,10 @@ class Scaler:
     `minmax01` and `minmax11` take the training rows to [0, 1] and [-1, 1], `standard` to mean 0 and variance 1, `none`
     leaves everything alone. A column that is constant on the training rows becomes 0, at prediction too. Values outside
     the training range go on along the same line: they are not clipped.
+
+    Where the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted: `minmax01` and `minmax11` divide each
+    column by its largest magnitude, `standard` by its standard deviation, and rows stay CSR. Columns from 0 up are then scaled by
+    `minmax01` as any others; where it differs, a warning says so.
     """
 
     kind: str
@@ -87,22 +99,33 @@ class Scaler:
             raise DataError("scaling can't be learnt from no rows")
         with np.errstate(over="ignore", invalid="ignore"):
             low, spread = column_spread(X, kind, weights)
-        return cls.from_spread(kind, low, spread)
+        return cls.from_spread(kind, low, spread, keeps_sparse(X))
 
     @classmethod
-    def from_spread(cls, kind, low, spread):
+    def from_spread(cls, kind, low, spread, sparse=False):
         """From the smallest values (d,) and the largest less these, or for `standard` from means and standard deviations.
 
-        Raises DataError where they are not finite.
+        sparse: nothing is shifted. Raises DataError where they are not finite.
         """
         _check_spread(low, spread)
         unit = _reciprocal(spread)
+        if sparse:
+            if kind != "minmax01" or (low[unit > 0] != 0).any():
+                what = "standard deviation" if kind == "standard" else "largest magnitude"
+                warnings.warn(
+                    f"the rows are sparse, with {len(low):,} columns: each is divided by its {what} and not shifted, as {kind} would, "
+                    "so that zeros stay zeros; --scaling none leaves them as they are",
+                    RfxWarning,
+                    stacklevel=2,
+                )
+            size = spread if kind == "standard" else np.where(unit > 0, np.maximum(np.abs(low), np.abs(low + spread)), 0.0)
+            return cls(kind, np.zeros(len(low)), _reciprocal(size))
         if kind == "minmax11":
             return cls(kind, low + spread / 2, 2 * unit)
         return cls(kind, low, unit)
 
     def transform(self, X, dtype=np.float64):
-        """Scaled copy of X (n, n_inputs): dense, except that `none` keeps sparse X sparse (and copies nothing it need not).
+        """Scaled copy of X (n, n_inputs): dense, but CSR where X is sparse and nothing is shifted, as `none` and of wide rows.
 
         A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width, and for a
         value that is not finite in dtype, by its row and column (from 1).
@@ -114,6 +137,10 @@ class Scaler:
         return out
 
     def _scaled(self, X, dtype):
+        if scipy.sparse.issparse(X) and X.shape[1] > WIDE and not (self.shift * self.scale).any():
+            X = X.tocsr()
+            values = (X.data * self.scale[X.indices]).astype(dtype)
+            return scipy.sparse.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
         out = np.empty(X.shape, dtype)
         for start, block in _blocks(X):
             scaled = np.subtract(block, self.shift)
@@ -146,6 +173,9 @@ def column_spread(X, kind, weights=None):
 
 def _range(X):
     """Column minima, and maxima less minima."""
+    if scipy.sparse.issparse(X) and X.shape[1] > WIDE:
+        low, high = (np.asarray(found.toarray(), np.float64).ravel() for found in (X.min(axis=0), X.max(axis=0)))
+        return low, high - low
     low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
     for _, block in _blocks(X):
         np.minimum(low, block.min(axis=0), out=low)
@@ -153,8 +183,19 @@ def _range(X):
     return low, high - low
 
 
+def _sparse_moments(X, weights):
+    mean = X.T @ weights / weights.sum()
+    X = X.tocsc()
+    column = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr))
+    squares = np.bincount(column, weights[X.indices] * (X.data - mean[column]) ** 2, X.shape[1])
+    zeros = weights.sum() - np.bincount(column, weights[X.indices], X.shape[1])
+    return mean, np.sqrt((squares + zeros * mean**2) / weights.sum())
+
+
 def _moments(X, weights):
     """Column means and standard deviations (divided by n, or the sum of weights), merged over blocks so that large means lose no digits."""
+    if keeps_sparse(X):
+        return _sparse_moments(X, np.ones(X.shape[0]) if weights is None else weights)
     count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for start, block in _blocks(X):
         if weights is None:

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from rfx.counters import uniforms
 from rfx.data.pca import PCA, unit_rows
-from rfx.data.scaling import Scaler, TargetScaler, column_spread
+from rfx.data.scaling import Scaler, TargetScaler, column_spread, keeps_sparse
 from rfx.errors import DataError, UsageError
 
 # Rows of the sample, labels that are counted, rows of a chunk.
@@ -43,6 +43,7 @@ class Survey:
         """chunks: a function that returns an iterator of (X, y) over all rows; it is called once or twice."""
         self.n_rows, self.n_inputs, self.labels = 0, 0, np.zeros(0)
         self._scaling, self._spread, self._y = scaling, None, None
+        sparse = True
         kept, keys = None, np.zeros(0)
         learner = PCA(pca, centred) if pca else None
         plain = Inputs(Scaler.fit(np.zeros((1, 1)), "none"), unit)
@@ -51,6 +52,7 @@ class Survey:
                 self.n_inputs = X.shape[1]
                 plain.scaler = Scaler("none", np.zeros(X.shape[1]), np.ones(X.shape[1]))
             self._count(X, y)
+            sparse = sparse and keeps_sparse(X)
             own = uniforms(seed, _DRAW, self.n_rows, self.n_rows + len(y), 1)[:, 0]
             kept, keys = _smallest(kept, keys, (X, y), own, sample)
             if learner and scaling == "none":
@@ -58,7 +60,7 @@ class Survey:
             self.n_rows += len(y)
         if not self.n_rows:
             raise DataError("there are no rows to learn from")
-        scaler = plain.scaler if scaling == "none" else Scaler.from_spread(scaling, *self._final_spread())
+        scaler = plain.scaler if scaling == "none" else Scaler.from_spread(scaling, *self._final_spread(), sparse)
         self.inputs = Inputs(scaler, unit)
         if learner and scaling != "none":
             for X, _ in _cut(chunks()):

@@ -1,6 +1,5 @@
 """One experiment in this process: load, train, predict, and the results row that says all of it."""
 
-import tempfile
 import time
 from pathlib import Path
 
@@ -160,12 +159,7 @@ def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
 
 def finish(method, split, model: Path | None) -> dict:
     """Save and evaluate a trained method on the test rows, if there are any; its row."""
-    if model is not None:
-        size = method.save(model)
-    else:
-        with tempfile.TemporaryDirectory(prefix="rfx-") as folder:
-            size = method.save(Path(folder) / "model.npz")
-    return row(method, size, {} if split.X_test is None else evaluate(method, split.X_test, split.y_test))
+    return row(method, method.save(model), {} if split.X_test is None else evaluate(method, split.X_test, split.y_test))
 
 
 def evaluate(method, X, y, detailed: bool = False) -> dict:

@@ -6,12 +6,16 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import parallel
 from rfx.errors import DataError, UsageError, or_near
 from rfx.features.products import Vectors
 from rfx.kernels import Kernel
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix
 from rfx.plugins import Registry
+
+# Inputs of a map that is drawn some features at a time, numbers that are drawn together, and rows of its array that are summed.
+_WIDE, _DRAWN, _ROWS = 1000, 1 << 20, 1 << 12
 
 
 class FeatureMap:
@@ -99,6 +103,10 @@ class FeatureMap:
         """(rows, scale times their features) for all rows of X, some megabytes at a time, valid until the next turn."""
         return MapMatrix(self, X, scale).row_blocks()
 
+    def sparse_features(self, X):
+        """The features of the rows of X as CSR (n, n_features) where nearly all of them are zero; None where that is not so."""
+        return None
+
     def quick_decision(self, X, coef):
         """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker than by `transform`; None where none is."""
         return None
@@ -122,7 +130,10 @@ class FeatureMap:
     def _steepest(self) -> float:
         """The most that an input times the first array, as a matrix, can grow by: its largest sum of sizes over a column."""
         matrix = next(iter(self.arrays.values()))
-        return float(np.abs(matrix).sum(axis=0, dtype=np.float64).max(initial=0.0))
+        sums = np.zeros(matrix.shape[-1])
+        for start in range(0, len(matrix), _ROWS):
+            sums += np.abs(matrix[start : start + _ROWS]).sum(axis=0, dtype=np.float64)
+        return float(sums.max(initial=0.0))
 
     def _check_products(self, X):
         """Refuse rows X whose products with the first array may overflow the map's type."""
@@ -200,10 +211,33 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
     if variant not in kind.variants:
         kind.check_variant(name, n_features, variant)
     with np.errstate(over="ignore", invalid="ignore"):
-        arrays = kind.draw(name, n_inputs, start, start + n_features, seed, params, variant)
-        arrays = {key: _typed(value, dtype) for key, value in arrays.items()}
+        arrays = _drawn(kind, name, n_inputs, start, start + n_features, seed, params, variant, dtype)
     _check_finite(name, params, arrays, dtype)
     return kind(name, n_inputs, params, arrays)
+
+
+def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> dict:
+    """kind.draw of the features start .. stop-1 in `dtype`: of many inputs some features at a time, float64 numbers take twice as much."""
+    step = max(1, _DRAWN // max(1, n_inputs)) // 2 * 2 or 2
+
+    def draw(first, last):
+        found = kind.draw(name, n_inputs, first, last, seed, params, variant)
+        return {key: _typed(value, dtype) for key, value in found.items()}
+
+    if stop - start <= step or n_inputs <= _WIDE or not kind.width:
+        return draw(start, stop)
+    cuts = [*range(start, stop, step), stop]
+    first = draw(cuts[0], cuts[1])
+    arrays = {key: np.empty((*part.shape[:-1], stop - start), part.dtype) for key, part in first.items()}
+
+    def fill(low, high):
+        for number in range(low, high):
+            part = draw(cuts[number], cuts[number + 1]) if number else first
+            for key, value in part.items():
+                arrays[key][..., cuts[number] - start : cuts[number + 1] - start] = value
+
+    parallel.for_ranges(fill, len(cuts) - 1)
+    return arrays
 
 
 def find(name: str) -> tuple[type, str]:

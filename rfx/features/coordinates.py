@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from rfx import parallel
+from rfx.data.scaling import FILLED, WIDE
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
@@ -48,6 +49,20 @@ class CoordinateMap(FeatureMap):
             part = self.coordinates(X[rows])[:, columns]
             np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
 
+    def sparse_features(self, X):
+        if not sp.issparse(X) or self.n_features <= WIDE:
+            return None
+        found = X.tocsr()[:, self.arrays["columns"]].astype(self.dtype)
+        return found.multiply(self.arrays["scales"]).tocsr() if found.nnz < FILLED * found.shape[0] * found.shape[1] else None
+
+    def quick_decision(self, X, coef):
+        """(n, k) float64 values of coef' phi(x) for CSR rows X, by what coef comes to for each input."""
+        if not sp.issparse(X):
+            return None
+        weights = np.zeros((self.n_inputs, coef.shape[1]))
+        np.add.at(weights, self.arrays["columns"], coef * self.arrays["scales"].astype(np.float64)[:, None])
+        return X @ weights
+
     def quick_adjoint(self, X, U):
         """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k): no features are made."""
         sums = np.zeros((self.total(self.n_inputs, self.params), U.shape[1]))
@@ -69,6 +84,12 @@ class KmerMap(CoordinateMap):
 
     kernels = (Kmers(),)
     parts = CoordinateMap.parts | {"columns": Array("i", "features")}
+
+    def sparse_features(self, X):
+        return None
+
+    def quick_decision(self, X, coef):
+        return None
 
     @classmethod
     def total(cls, n_inputs, params) -> int:

@@ -21,11 +21,15 @@ _TOGETHER = 4
 _CHAIN = {"contract"}
 
 
+# Numbers of a map that are kept in float64; larger maps, those of many inputs, are widened as they are used, to the same products.
+_HELD = 1 << 24
+
+
 class Vectors:
-    """The vectors of a map, the columns of an (n_inputs, D) array, in float64 for products with rows."""
+    """The vectors of a map, the columns of an (n_inputs, D) array, for products with rows in float64."""
 
     def __init__(self, matrix):
-        self.W = np.ascontiguousarray(matrix, dtype=np.float64)
+        self.W = np.ascontiguousarray(matrix, dtype=np.float64 if matrix.size <= _HELD else None)
         self.sums = np.zeros(self.W.shape[1])
         add_all(self.W, self.sums)
 

@@ -9,6 +9,7 @@ from rfx.options import Option
 from rfx.plugins import Registry
 
 _MEDIAN_PAIRS = 2000
+_PAIR_VALUES = 1 << 22
 
 
 class Kernel:
@@ -102,16 +103,9 @@ class GammaKernel(Kernel):
         rng = np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
         second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
-        left, right = _dense(X, first), _dense(X, second)
-        if self.metric == "dot":
-            distances = np.abs(np.einsum("ij,ij->i", left, right))
-        elif self.metric == "l1":
-            distances = np.abs(left - right).sum(axis=1)
-        else:
-            difference = left - right
-            distances = np.einsum("ij,ij->i", difference, difference)
-            if self.metric == "l2":
-                distances = np.sqrt(distances)
+        distances = np.concatenate(
+            [_distances(_dense(X, first[part]), _dense(X, second[part]), self.metric) for part in _blocks(len(first), X.shape[1])]
+        )
         median = float(np.median(distances))
         if median == 0:
             what = "have nothing in common" if self.metric == "dot" else "are identical"
@@ -120,6 +114,23 @@ class GammaKernel(Kernel):
 
     def scale(self, Z, params):
         Z *= np.sqrt(params["gamma"]) if self.metric in ("squared", "dot") else params["gamma"]
+
+
+def _distances(left, right, metric) -> np.ndarray:
+    """(n,) distances, squared where the metric is, or sizes of inner products, of rows left and right (n, d)."""
+    if metric == "dot":
+        return np.abs(np.einsum("ij,ij->i", left, right))
+    if metric == "l1":
+        return np.abs(left - right).sum(axis=1)
+    difference = left - right
+    distances = np.einsum("ij,ij->i", difference, difference)
+    return np.sqrt(distances) if metric == "l2" else distances
+
+
+def _blocks(count, width):
+    """Slices of so many rows of that width that take some megabytes as arrays."""
+    step = max(1, _PAIR_VALUES // max(1, width))
+    return (slice(start, start + step) for start in range(0, count, step))
 
 
 def _dense(X, rows) -> np.ndarray:

@@ -147,8 +147,7 @@ class Method(Choosing):
         if self.task != "regression" and self.params["target_scaling"] != "none":
             raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
         self.loss = self._choose_loss()
-        vectors = self._vectors(X) + (width.PAIRS if self.params.get("gamma") in ("median", "tuned", "validation") else 0)
-        width.check(X, self.params["scaling"], vectors, self._input_dtype().itemsize)
+        width.check(X, self.params["scaling"], self._vectors(X), self._input_dtype().itemsize)
         self.scaler = Scaler.fit(X, self.params["scaling"], self.weights)
         self._seconds_features = 0.0
         deadline = self.params["timeout"]
@@ -296,7 +295,10 @@ class Method(Choosing):
     # ------------------------------------------------------------------ model file
 
     def save(self, path, **more) -> int:
-        """Write the model file (see rfx.model); returns its size in bytes. more: entries of the header for whoever reads them again."""
+        """Write the model file (see rfx.model), or nothing where path is None; returns its size in bytes.
+
+        more: entries of the header for whoever reads them again.
+        """
         header, arrays = self._state()
         header |= more | {
             "method": self.name,

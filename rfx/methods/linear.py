@@ -127,7 +127,8 @@ class LinearMethod(Method):
     def _keep_nonzero(self, feature_map, coef):
         """The model of the features with a non-zero weight in any output."""
         used = np.flatnonzero(np.any(coef != 0, axis=1))
-        self.map, self.coef = feature_map.select(used), coef[used]
+        whole = len(used) == feature_map.n_features
+        self.map, self.coef = (feature_map, coef) if whole else (feature_map.select(used), coef[used])
 
     def _path_lams(self) -> list[float]:
         """The lambdas of --lam-path, from the largest to the smallest."""

@@ -3,12 +3,11 @@
 import scipy.sparse as sp
 
 from rfx import env
+from rfx.data.scaling import WIDE, keeps_sparse
 from rfx.errors import DataError
 
-# Bytes an input: of a vector while it is drawn in float64, and of the scaling while it is learnt.
-VECTOR, SCALING = 24, 64
-# Vectors, in number, of the random pairs of rows that --gamma median and tuned look at.
-PAIRS = 6000
+# Bytes an input: of a vector while it is drawn in float64, or some at a time where there are many inputs; of learning the scaling.
+VECTOR, WIDE_VECTOR, SCALING = 24, 12, 64
 # MiB that are never refused.
 LEAST = 64
 
@@ -16,10 +15,11 @@ LEAST = 64
 def check(X, scaling: str, vectors: int, itemsize: int) -> None:
     """Refuse rows X (n, d), dense or CSR, that memory does not allow to be scaled, with `vectors` vectors of length d besides.
 
-    Only unscaled CSR rows stay sparse; others take itemsize bytes an input. Raises DataError.
+    CSR rows stay sparse where they are not scaled, or wide and mostly zeros; others take itemsize bytes an input. Raises DataError.
     """
     rows = 0 if stays_sparse(X, scaling) else X.shape[0]
-    needed = X.shape[1] * (SCALING + rows * itemsize + VECTOR * vectors) / 2**20
+    vector = VECTOR if X.shape[1] <= WIDE else WIDE_VECTOR
+    needed = X.shape[1] * (SCALING + rows * itemsize + vector * vectors) / 2**20
     available = env.available_memory_mb()
     if needed > max(available, LEAST):
         sparser = ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
@@ -31,4 +31,4 @@ def check(X, scaling: str, vectors: int, itemsize: int) -> None:
 
 def stays_sparse(X, scaling: str) -> bool:
     """Whether the rows X are CSR and are so when they are scaled, too."""
-    return sp.issparse(X) and scaling == "none"
+    return sp.issparse(X) and (scaling == "none" or keeps_sparse(X))

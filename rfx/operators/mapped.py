@@ -5,6 +5,7 @@ import scipy.sparse as sp
 
 from rfx.operators.base import COMPUTED, Matrix, block_size, default_memory_mb, ranges
 from rfx.operators.dense import DenseMatrix
+from rfx.operators.sparse import SparseMatrix
 
 _DENSE_BYTES = 64 * 2**20
 
@@ -59,7 +60,13 @@ class MapMatrix(Matrix):
 
 
 def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None) -> Matrix:
-    """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is free), else computed anew."""
+    """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is free), else computed anew.
+
+    Features of sparse rows that are sparse themselves are kept as CSR.
+    """
+    few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
+    if few is not None:
+        return SparseMatrix(few * scale, feature_map.dtype)
     return MapMatrix(feature_map, X, scale).hold(default_memory_mb() if max_mb is None else max_mb)
 
 

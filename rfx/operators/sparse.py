@@ -1,0 +1,52 @@
+"""A feature matrix of which few entries are not zero, kept as CSR: products take time and memory in proportion to these."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.operators.base import Matrix, block_size, ranges
+
+
+class SparseMatrix(Matrix):
+    """An (N, D) CSR matrix with entries of `dtype`, which are kept in float64 for sums in float64."""
+
+    def __init__(self, Z, dtype):
+        self.Z, self.shape, self.dtype = sp.csr_matrix(Z, dtype=np.float64), Z.shape, np.dtype(dtype)
+
+    def rows(self, index):
+        return SparseMatrix(self.Z[index], self.dtype)
+
+    def columns(self, index):
+        return SparseMatrix(self.Z[:, index], self.dtype)
+
+    def row_blocks(self):
+        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
+            yield rows, self.Z[rows].astype(self.dtype).toarray()
+
+    def to_array(self, out=None):
+        out = np.empty(self.shape, self.dtype) if out is None else out
+        for rows, Z in self.row_blocks():
+            out[rows] = Z
+        return out
+
+    def by_columns(self, max_mb):
+        return self
+
+    def matvec(self, W):
+        return self.Z @ np.asarray(W, np.float64)
+
+    def rmatvec(self, U):
+        return self.Z.T @ np.asarray(U, np.float64)
+
+    def normal(self, P, weights=None):
+        values = self.matvec(P)
+        return self.rmatvec(values if weights is None else (weights * values.T).T)
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        first = self.Z[:, left]
+        weighted = first if weights is None else sp.diags_array(np.asarray(weights, np.float64)) @ first
+        square = (weighted.T @ first).toarray()
+        return square if right is None else (square, (weighted.T @ self.Z[:, right]).toarray())
+
+    def squares(self, weights=None):
+        Z = self.Z.multiply(self.Z)
+        return np.asarray(Z.sum(axis=0)).ravel() if weights is None else Z.T @ np.asarray(weights, np.float64)

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import svmlight, textstream
+from rfx.data import load, svmlight, textstream
 from rfx.data.stream import ArraySource, GeneratedSource, Stream
+from rfx.data.table import Reading
 from rfx.data.textstream import CsvSource, LibsvmSource
-from rfx.errors import DataError
+from rfx.errors import DataError, UsageError
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((97, 5)) < 0.5, RNG.standard_normal((97, 5)), 0.0)
@@ -154,13 +155,32 @@ def test_bad_rows_are_named_by_their_line(tmp_path):
     with pytest.raises(DataError, match="has feature 7 .* rows are read with 1 features; give the number of columns with --n-inputs"):
         list(Stream(LibsvmSource(path, chunk=40), 8))
     path.write_text("x,y\n1,2\n1,2,3\n")
-    with pytest.raises(DataError, match="line 3: it has 3 fields, but the rows before have 2"):
+    with pytest.raises(DataError, match="line 3: it has 3 cells, but the rows before have 2"):
         list(Stream(CsvSource(path), 8))
-    path.write_text("x,y\n1,2\n1,two\n")
-    with pytest.raises(DataError, match="line 3: it has a field that is not a number"):
+    path.write_text("x,y\n1,2\n3,1\n2,1\n1,two\n")
+    with pytest.raises(DataError, match="line 5: column 'y' has 'two', which is not a number as most"):
         list(Stream(CsvSource(path), 8))
     with pytest.raises(DataError, match="can't be read: No such file"):
         LibsvmSource(tmp_path / "none")
+
+
+def test_a_csv_stream_is_the_table(tmp_path):
+    """Quoted cells, categories, words as labels, missing cells: as when all is read at once, in pieces of any size."""
+    rng = np.random.default_rng(0)
+    rows = [f'{a:.3f},"{"one, or" if b else "two"}\nlines",{c},{"yes" if b else "no"}' for a, b, c in zip(
+        rng.normal(size=90), rng.random(90) < 0.5, np.where(rng.random(90) < 0.2, "", "7"))]  # fmt: skip
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b,c,y\n" + "\n".join(rows))
+    whole = load(path, reading=Reading(missing="mean"))
+    for chunk in (50, 333, 1 << 20):
+        source = CsvSource(path, Reading(missing="mean"), chunk=chunk)
+        assert source.schema == whole.schema and source.n_inputs == 4
+        batches = list(Stream(source, 8, epochs=2))
+        for half in (batches[:12], batches[12:]):
+            np.testing.assert_array_equal(np.concatenate([part for part, _, _ in half]), whole.X_train)
+            np.testing.assert_array_equal(np.concatenate([y for _, y, _ in half]), whole.y_train)
+    with pytest.raises(UsageError, match="--missing is median, which needs all rows at once; with --stream give --missing mean"):
+        CsvSource(path, Reading(missing="median"))
 
 
 def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):

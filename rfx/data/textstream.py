@@ -1,6 +1,7 @@
 """Rows of LIBSVM and CSV texts that never all fit into memory, as sources of a stream: parsed as they are read, places by byte."""
 
 import hashlib
+import io
 import os
 import stat
 import sys
@@ -9,13 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import files
-from rfx.data import archives, svmtext
+from rfx.data import archives, csvtext, svmtext, tables
+from rfx.data.learner import Learner
 from rfx.data.scan import LONGEST_LINE
 from rfx.data.stream import Source
+from rfx.data.table import Reading
 from rfx.errors import DataError
 
 # Bytes of text that are parsed together, and that are compared at each of so many places of a file.
 CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
+HEAD = 1 << 16  # bytes that tell how a CSV text is written
 
 
 class TextSource(Source):
@@ -51,7 +55,7 @@ class TextSource(Source):
         while True:
             data = self._bytes(self._size)
             raw = self._rest + data
-            cut = raw.rfind(b"\n") + 1 if data else len(raw)
+            cut = self._whole(raw) if data else len(raw)
             raw, self._rest = raw[:cut], raw[cut:]
             self._last = not data
             if raw:
@@ -61,6 +65,10 @@ class TextSource(Source):
                 return
             elif len(self._rest) > LONGEST_LINE:
                 raise DataError(f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes, which no row is")
+
+    def _whole(self, raw) -> int:
+        """How many of the bytes are whole rows."""
+        return raw.rfind(b"\n") + 1
 
     def _chunk(self):
         for raw in self._texts():
@@ -165,34 +173,47 @@ class LibsvmSource(TextSource):
 
 
 class CsvSource(TextSource):
-    """Comma-separated numbers, a row a line, with the target in a column (the last by default) and perhaps a header."""
+    """CSV text, read as its schema has it: that given, else one learnt in a pass of its own, of standard input from the first `chunk`."""
 
-    def __init__(self, path, target=-1, n_inputs=None, chunk=CHUNK):
-        super().__init__(path, n_inputs, chunk)
-        self.target = target
+    def __init__(self, path, reading=None, schema=None, chunk=CHUNK):
+        super().__init__(path, None, chunk)
+        reading = reading or Reading()
+        head = b""
+        while len(head) < max(HEAD, chunk) and (more := self._bytes(max(HEAD, chunk) - len(head))):
+            head += more
+        separator = "\t" if archives.plain_name(self.path).endswith((".tsv", ".tab")) else None
+        self.shape = csvtext.dialect(head[:HEAD], self.name, reading.header, separator)
+        self.schema = schema or self._learnt(reading, head)
+        self.n_inputs, self._forced = self.schema.width, tables.words_of(self.shape, self.schema)
+        if self.rewindable:
+            self._open()
+        else:
+            self._handle = archives.joined(head, self._handle)
+
+    def _learnt(self, reading, head):
+        forced = frozenset()
+        while True:
+            learner = Learner(reading, bounded=True)
+            if self.rewindable:
+                self._open()
+            handle = self._handle if self.rewindable else io.BytesIO(head[: csvtext.whole_records(head, self.shape.separator)])
+            try:
+                for table in csvtext.tables(handle, self.shape, forced):
+                    learner.update(table)
+            except csvtext.KindChanged as change:
+                forced = forced | change.columns
+                continue
+            except archives.DAMAGE as error:
+                raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+            if learner.columns is None:
+                raise DataError(f"{self.name} has no rows")
+            return learner.finish()
+
+    def _whole(self, raw):
+        return csvtext.whole_records(raw, self.shape.separator)
 
     def parse(self, raw, line, last):
-        rows, numbers = [], []
-        for number, text in enumerate(raw.splitlines(), line):
-            if not text.strip():
-                continue
-            try:
-                rows.append(np.array(text.split(b","), np.float64))
-            except ValueError:
-                if number == 1:
-                    continue  # a header
-                raise DataError(f"{self.name}, line {number}: it has a field that is not a number") from None
-            numbers.append(number)
-        width = len(rows[0]) if self.n_inputs is None and rows else (self.n_inputs or 0) + 1
-        for number, row in zip(numbers, rows):
-            if len(row) != width:
-                raise DataError(f"{self.name}, line {number}: it has {len(row)} fields, but the rows before have {width}")
-            if not np.isfinite(row).all():
-                raise DataError(f"{self.name}, line {number}: it has a number that is not finite")
-        if not rows:
-            return np.zeros((0, width)), np.zeros(0)
-        if width < 2:
-            raise DataError(f"{self.name}, line {numbers[0]}: it has one field, but a target and an input are needed")
-        self.n_inputs = width - 1
-        table = np.array(rows)
-        return np.delete(table, self.target, axis=1), table[:, self.target]
+        table = csvtext.parse(raw, self.shape, line, self._forced)
+        if table is None:
+            return np.zeros((0, self.n_inputs)), np.zeros(0)
+        return self.schema.encode(table)

@@ -1,10 +1,12 @@
 """Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and curves of held-out error."""
 
+import sys
 from pathlib import Path
 
 from rfx import data, methods
-from rfx.data import archives, svmlight
+from rfx.data import archives, csvtext, tables
 from rfx.data.loading import Split
+from rfx.data.table import Reading
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 
@@ -55,9 +57,16 @@ def train(method, spec: dict) -> Split:
     if spec.get("split"):
         raise UsageError(f"--split is {spec['split']}, but a stream is not split; give --test FILE")
     plain = archives.plain_name(path)
-    if plain.endswith(".csv"):
-        source = CsvSource(path, n_inputs=n_inputs)
+    if _is_csv(path):
+        if n_inputs:
+            raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
+        source = CsvSource(path, Reading(**spec.get("reading") or {}))
+        method.schema = source.schema
+        if method.params["task"] is None:
+            method.params["task"] = source.schema.task()
     else:
+        if spec.get("reading"):
+            raise UsageError(f"--{next(iter(spec['reading']))} is for tables such as CSV, but {path} is LIBSVM text")
         source = LibsvmSource(path, n_inputs or (None if path == "-" else _width(path, spec)), bool(spec.get("zero_based")))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
     if spec.get("test"):
@@ -65,6 +74,16 @@ def train(method, spec: dict) -> Split:
     prepare(method, spec, split)
     method.fit_stream(source)
     return split
+
+
+def _is_csv(path) -> bool:
+    """By its name; of standard input, and where the name says nothing, by how the text begins."""
+    kind = None if path == "-" else tables.kind_of_name(path)
+    if kind is not None:
+        return kind in ("csv", "tsv")
+    if path == "-":
+        return hasattr(sys.stdin.buffer, "peek") and csvtext.looks_like(sys.stdin.buffer.peek(1))
+    return Path(path).is_file() and tables.File(path).kind == "csv"
 
 
 def _width(path, spec):
@@ -77,10 +96,8 @@ def _width(path, spec):
 
 def _test_rows(spec, source):
     test = str(spec["test"])
-    if test.endswith(".csv"):
-        rows = CsvSource(test, n_inputs=source.n_inputs)
-        return rows.peek(10**9)
     if Path(test).exists():
-        return svmlight.read(test, n_features=source.n_inputs, zero_based=bool(spec.get("zero_based")))
+        schema = getattr(source, "schema", None)
+        return tables.other_rows(test, schema, source.n_inputs, bool(spec.get("zero_based")), strict=bool(spec.get("strict")))
     loaded = data.load(test)
     return loaded.X_test, loaded.y_test

@@ -169,6 +169,14 @@ class Schema:
             raise DataError(f"its schema is damaged ({type(error).__name__}: {error!s:.100})") from None
         return found
 
+    @classmethod
+    def of_header(cls, header: dict) -> "Schema | None":
+        """Of a model file; None where it has none. DataError where it does not go with the model's inputs."""
+        found = None if header.get("schema") is None else cls.from_dict(header["schema"])
+        if found is not None and found.inputs is not None and found.width != header["info"]["n_inputs"]:
+            raise DataError("its schema has another number of columns than its inputs")
+        return found
+
     def _check(self):
         """ValueError where a file's schema does not fit together."""
 

@@ -370,9 +370,7 @@ class Method(Choosing):
         self.classes = None if self.task == "regression" else arrays["classes"]
         if header.get("calibration") is not None:
             self.calibration = Calibration.from_dict(header["calibration"], cls._sizes(header, arrays)["outputs"])
-        self.schema = None if header.get("schema") is None else Schema.from_dict(header["schema"])
-        if self.schema is not None and self.schema.inputs is not None and self.schema.width != self.info["n_inputs"]:
-            raise DataError("its schema has another number of columns than its inputs")
+        self.schema = Schema.of_header(header)
         self._restore(header, arrays)
         return self
 

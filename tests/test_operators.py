@@ -17,6 +17,7 @@ from rfx.operators.held import HeldColumns, HeldRows
 from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.operators.signs import SignColumns
 from rfx.operators.sparse import SparseMatrix
+from rfx.operators.split import SplitRows, hold_part
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.l1.algorithm1 import solve_rounds
@@ -112,6 +113,7 @@ KINDS = {
     "dense in float64": lambda: (DenseMatrix(features(np.float64)), features(np.float64)),
     "dense by columns": lambda: (DenseMatrix(np.asfortranarray(features())), features()),
     "some rows of an array": lambda: (DenseMatrix(features()).rows(np.arange(650, 30, -2)), features()[650:30:-2]),
+    "partly in memory": lambda: (hold_part(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), 0.1), features()),
     "computed": lambda: (MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features()),
     "computed from sparse rows": lambda: (MapMatrix(MAP, sp.csr_matrix(X), SCALE), features()),
     "computed, some rows held": lambda: (held_rows(), features()),
@@ -256,6 +258,34 @@ def test_threads_change_no_bit(name):
         results.append([*Z.loss_pass(w, losses.Logistic, np.sign(u)), Z.matvec(w), Z.rmatvec(u), Z.normal(w, weights), Z.outer(u)])
     for other in results[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+def test_as_many_rows_as_fit_are_held():
+    made = []
+    Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
+    part = hold_part(Z, 0.1)
+    count = int(0.1 * 2**20 / (90 * 4))
+    assert isinstance(part, SplitRows) and sum(made) == count < 700
+    part.matvec(np.ones(90))
+    assert sum(made) == 700
+    assert not hold_part(Z, 1.0).computed and hold_part(Z, 0.0) is Z
+    made.clear()
+    held = HeldRows(Z, 0.1)
+    held.rows(np.arange(600)).rmatvec(np.ones(600))
+    held.rows(np.arange(50, 700)).rmatvec(np.ones(650))
+    assert sum(made) == 600 + 50 + 650 - count
+
+
+@pytest.mark.parametrize("kind", ["dense", "computed", "partly in memory"])
+def test_an_update_of_a_gram_matrix_is_one_pass(kind):
+    Z, plain = KINDS[kind]()
+    plain, rng = plain.astype(np.float64), np.random.default_rng(3)
+    old, new = np.array([3, 70, 5, 60]), np.array([4, 89])
+    change, weights = np.where(rng.random(700) < 0.1, rng.normal(size=700), 0.0), np.maximum(0.0, rng.normal(size=700))
+    o, n = plain[:, old], plain[:, new]
+    expected = (o.T @ (change[:, None] * o), n.T @ (weights[:, None] * n), n.T @ (weights[:, None] * o))
+    for found, right in zip(Z.gram_update(old, change, new, weights), expected, strict=True):
+        near(found, right)
 
 
 def test_held_rows_follow_a_changing_set():

@@ -54,4 +54,9 @@ LIBLINEAR = {"liblinear": "LIBLINEAR, in a child process"}
 TOL = Option("tol", float, "Relative duality gap at which the solver stops.", low=0, open_low=True)
 MAX_ITER = Option("max_iter", int, "Most iterations of rfx's solvers.", low=1, high=MOST)
 DTYPE = Option("dtype", str, "Type of the features; sums are kept in float64.", ("float32", "float64"), default="float32")
-MAX_MEMORY = Option("max_memory", float, "MiB that features or kernel matrices may take before they are computed in blocks.", low=1)
+MAX_MEMORY = Option(
+    "max_memory",
+    float,
+    "MiB that features or kernel matrices may take before they are computed in blocks; by default a third of what is free.",
+    low=1,
+)

@@ -1,5 +1,7 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
 
+from dataclasses import replace
+
 from rfx.errors import UsageError
 from rfx.kernels import get_kernel
 from rfx.methods import weights
@@ -7,8 +9,7 @@ from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
 from rfx.methods.validation import GAMMA_FACTORS, error
-from rfx.operators.base import default_memory_mb
-from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.operators.mapped import MapMatrix, feature_matrix, told_memory_mb
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
@@ -73,7 +74,8 @@ class SparseRF(LinearMethod):
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
     def _solve(self, feature_map, X, Y, lam, callback=None) -> Solution:
-        p, budget, Z = self.params, self._budget(memory_mb=default_memory_mb()), MapMatrix(feature_map, X)
+        p, Z = self.params, MapMatrix(feature_map, X)
+        budget = replace(self._budget(), memory_mb=p["max_memory"] or told_memory_mb(Z.size_mb))
         if p["solver"] == "prcd":
             Z = self._timed(Z.by_columns, budget.memory_mb)
             return self._each_output(Y, lambda y, tell: solve_prcd(Z, y, lam, self.loss, budget, callback=tell, seed=p["seed"]), callback)
@@ -87,7 +89,7 @@ class SparseRF(LinearMethod):
             solve = in_parts(solve)
         Z, Y, own = weights.problem(Z, Y, self.loss, self.weights)
         solution = self._each_output(
-            Y, lambda y, tell: solve_rounds(Z, y, lam, own, self._budget(), callback=tell, rounds=p["rounds"], solve=solve), callback
+            Y, lambda y, tell: solve_rounds(Z, y, lam, own, budget, callback=tell, rounds=p["rounds"], solve=solve), callback
         )
         # what --tol is about: the gap that is reported is over all features, dropped ones too
         last = solution.trace[-1]["iteration"]

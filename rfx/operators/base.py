@@ -172,6 +172,24 @@ class Matrix(ABC):
                 cross += found[1]
         return square if right is None else (square, cross)
 
+    def gram_update(self, old, change, new, weights, dtype=None):
+        """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass where entries are computed.
+
+        old, new: integer arrays of columns, disjoint. change, weights: (N,).
+        """
+        if not self.computed:
+            return self.gram(old, None, change, dtype), *self.gram(new, old, weights, dtype)
+        used = np.flatnonzero((change != 0) | (weights != 0))
+        change, weights = change[used], weights[used]
+        own, old_at, new_at = self.columns(np.concatenate([old, new])).rows(used), np.arange(len(old)), len(old) + np.arange(len(new))
+        totals = [np.zeros((len(old), len(old))), np.zeros((len(new), len(new))), np.zeros((len(new), len(old)))]
+        for rows, part in own.parts():
+            for total, found in zip(
+                totals, (part.gram(old_at, None, change[rows], dtype), *part.gram(new_at, old_at, weights[rows], dtype))
+            ):
+                total += found
+        return tuple(totals)
+
     def gram_weights(self, weights) -> np.ndarray:
         """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what needs a metric and not this one."""
         return weights
@@ -197,5 +215,5 @@ def block_size(length: int, dtype, target: int | None = None) -> int:
 
 
 def default_memory_mb() -> float:
-    """What a solver may use for features when nothing is said: a quarter of the available memory, at most 2 GiB."""
-    return min(2048.0, env.available_memory_mb() / 4)
+    """What a solver may use for features when nothing is said: a third of what is free, in the machine and in the process's cgroup."""
+    return env.available_memory_mb() / 3

@@ -4,12 +4,13 @@ import numpy as np
 
 from rfx.operators.base import Matrix, ranges
 from rfx.operators.dense import DenseMatrix
+from rfx.operators.split import SplitRows
 
 _CHUNK = 2048
 
 
 class HeldRows(Matrix):
-    """A matrix whose `rows` stay in memory up to `max_mb`: those asked for before are not computed again.
+    """A matrix whose `rows` stay in memory, as many as `max_mb` allows: those asked for before are not computed again.
 
     Newcomers take the places of rows that are no longer asked for, so that what `rows` gives is valid until it is called again.
     """
@@ -31,24 +32,31 @@ class HeldRows(Matrix):
             yield rest[rows], part
 
     def rows(self, index):
-        """index: a sorted integer array without repetition."""
-        if self._Z is None or len(index) > len(self._Z):
+        """index: a sorted integer array without repetition, or a slice."""
+        index = np.arange(self.shape[0])[index] if isinstance(index, slice) else index
+        size = 0 if self._Z is None else len(self._Z)
+        if len(index) > size and size < self.capacity:
             self._Z = None
             self._places[:] = -1
-            if len(index) > self.capacity:
-                return self.inner.rows(index)
             self._Z = np.empty((min(self.capacity, len(index) + len(index) // 8), self.shape[1]), self.dtype)
+        if self._Z is None:
+            return self.inner.rows(index)
         leaving = self._places >= 0
         leaving[index] = False
         self._places[leaving] = -1
         free = np.ones(len(self._Z), bool)
         free[self._places[self._places >= 0]] = False
-        new = index[self._places[index] < 0]
-        places = np.flatnonzero(free)[: len(new)]
+        places = np.flatnonzero(free)
+        new = index[self._places[index] < 0][: len(places)]
+        places = places[: len(new)]
         for rows, Z in self.inner.rows(new).row_blocks():
             self._Z[places[rows]] = Z
         self._places[new] = places
-        return DenseMatrix(self._Z, self._places[index])
+        here = self._places[index] >= 0
+        if here.all():
+            return DenseMatrix(self._Z, self._places[index])
+        held, rest = np.flatnonzero(here), np.flatnonzero(~here)
+        return SplitRows([(held, DenseMatrix(self._Z, self._places[index[held]])), (rest, self.inner.rows(index[rest]))])
 
     def columns(self, index):
         return self.inner.columns(index)

@@ -1,5 +1,8 @@
 """Features of a map, computed anew, block of rows by block of rows, at every use."""
 
+import logging
+from functools import lru_cache
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -67,7 +70,27 @@ def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = No
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
-    return MapMatrix(feature_map, X, scale).hold(default_memory_mb() if max_mb is None else max_mb)
+    Z = MapMatrix(feature_map, X, scale)
+    return Z.hold(told_memory_mb(Z.size_mb) if max_mb is None else max_mb)
+
+
+def told_memory_mb(needed: float) -> float:
+    """`default_memory_mb`, which is said, once, where it is less than the features need."""
+    limit = default_memory_mb()
+    if needed > limit:
+        _tell(f"the features take {needed:,.0f} MiB and {limit:,.0f}, a third of what is free, are used (see --max-memory)")
+    return limit
+
+
+@lru_cache
+def _told() -> list:
+    return []
+
+
+def _tell(message):
+    if not _told():
+        _told().append(message)
+        logging.getLogger(__name__).warning("%s", message)
 
 
 def dense(X, dtype=np.float64):

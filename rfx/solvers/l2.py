@@ -22,6 +22,8 @@ _SMALLEST_LEVEL = 1000
 _LEVEL_TOLERANCE = 1e-2
 # Conjugate gradient steps after which a new preconditioner is made, from more rows.
 _PATIENCE = 12
+# Part of the memory that the preconditioner may take; the rest is for rows that are held.
+_FACTOR = 0.3
 # Newton steps after which it has stalled if they took less than this part of the tolerance off the objective.
 _STALL, _MOVED = 5, 1e-2
 
@@ -84,7 +86,7 @@ class _Newton:
 
         `reached` is then (w, objective, gap) of the last point on all rows; Late may be raised.
         """
-        problem = _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, self.budget.memory_mb / 2)
+        problem = _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, (1 - _FACTOR) * self.budget.memory_mb)
         point = problem.at(w)
         self.rows, self.progress = 0, Progress(_STALL, _MOVED * tol)
         while True:
@@ -113,7 +115,7 @@ class _Newton:
             rows = int(np.sqrt(len(chosen) * (1500.0 if part.computed else 200.0)))
             self.rows = max(1024, rows, 2 * self.rows if self.rows else 0)
             self.factor = None
-            self.factor = sampled_factor(part, weights, problem.lam, self.rows, self.budget.memory_mb / 2)
+            self.factor = sampled_factor(part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb)
         squares = float(point.g @ point.g)
         bound = max((0.1 if part.computed else 0.05) ** 2 * squares, problem.lam * tol * point.objective)
         step, _, self.last = conjugate_gradients(

@@ -15,6 +15,7 @@ from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.factors import choose_factor, sampled_factor
 from rfx.operators.shifted import solve_shifted
+from rfx.operators.split import hold_part
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 
@@ -95,7 +96,8 @@ def solve_ridge_grid(Z, Y, lams, loss=Squared, budget: Budget = Budget(), warm=N
     for lam in lams:
         Y = check_problem(Z, Y, lam, loss, ("squared",))
     budget = budget.filled(tol=1e-6, max_iter=1000, memory_mb=default_memory_mb())
-    factors = _Factors(Z, Y, lams, budget.memory_mb)
+    Z = hold_part(Z, budget.memory_mb / 2)
+    factors = _Factors(Z, Y, lams, budget.memory_mb / 2 if Z.computed else budget.memory_mb)
     return [_solve(Z, Y, lam, factors, budget, warm, Recorder(callback)) for lam in lams]
 
 

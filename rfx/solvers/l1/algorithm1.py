@@ -5,15 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from rfx.operators.base import default_memory_mb
+from rfx.operators.split import hold_part
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.gram_cache import GramCache
-from rfx.solvers.l1.newton import filled, solve_l1
+from rfx.solvers.l1.newton import columns_held, filled, solve_l1
 
 # Relative duality gap of all rounds but the last.
 EARLY_TOL = 1e-2
+# Part of the memory that a round's features may take; Gram matrices take up to half of it.
+_HELD = 0.6
 
 
 def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, rounds: int = 10, solve=None) -> Solution:
@@ -22,7 +24,7 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
     Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it from the last
     weights, and drops the features whose weight is zero, for good.
 
-    Z: (N, D) features, of which those of a round are held in memory, up to the budget's. y: (N,). budget: that of `solve_l1` for
+    Z: (N, D) features, of which those of a round are held in memory, as many rows of them as fit. y: (N,). budget: that of `solve_l1` for
     each round; only the last one needs its tol, the others have EARLY_TOL at least. warm: (D,) weights; features with one are in
     the first working set. solve(Z, y, lam, loss, budget, warm) -> Solution minimises over the columns it is given, `solve_l1`
     by default.
@@ -34,7 +36,7 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
     """
     n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
     solve = partial(solve_l1, gram=gram) if solve is None else solve
-    held_mb, last = default_memory_mb() if budget.memory_mb is None else budget.memory_mb, filled(budget)
+    last = filled(budget)
     early = replace(last, tol=max(last.tol, EARLY_TOL))
     rounds = min(rounds, n_features)  # a feature a round at least
     bounds = [n_features * t // rounds for t in range(rounds + 1)]
@@ -48,7 +50,7 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
         part = None  # the last round's features are gone before this round's are made
         try:
             with until(last.deadline):
-                part = Z.columns(candidates).hold(held_mb)
+                part = _held(Z.columns(candidates), len(active), last.memory_mb)
         except Late:
             # the solver ends at once, too, at the weights that it is given
             part = Z.columns(candidates)
@@ -70,6 +72,14 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
             # no loss is negative, so that zero bounds the minimum over all features
             certificate, status = Certificate("gap", solution.objective), "timeout"
     return Solution(coef, solution.objective, certificate, iterations, status, record.trace)
+
+
+def _held(part, n_used: int, memory_mb: float):
+    """A round's features in memory, if they fit; else as they are where the solver can hold twice the columns in use, or some rows."""
+    found = part.hold(_HELD * memory_mb)
+    if not found.computed or 2 * n_used <= columns_held(part, memory_mb):
+        return found
+    return hold_part(part, memory_mb / 2)
 
 
 def in_parts(solve):

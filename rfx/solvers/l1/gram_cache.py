@@ -81,12 +81,12 @@ class GramCache:
         unchanged = self.weights is not None and np.array_equal(weights, self.weights)
         if not held.all() and not (unchanged and len(self.columns) <= 1.25 * len(wanted) + SPARE):
             self._compress(np.flatnonzero(held))
+        new = np.setdiff1d(wanted, self.columns)
         if not len(self.columns):
             self.weights, self._churn = weights.copy(), 0
-        elif not unchanged:
-            self._reweigh(Z, weights)
-        new = np.setdiff1d(wanted, self.columns)
-        if len(new):
+        if not unchanged and len(self.columns):
+            self._reweigh(Z, weights, new)
+        elif len(new):
             self._append(Z, new)
         if len(self.columns) == len(wanted):
             return self.columns, self.matrix
@@ -94,32 +94,47 @@ class GramCache:
         return self.columns[chosen], self.matrix[np.ix_(chosen, chosen)]
 
     def _append(self, Z, new):
+        if len(self.columns):
+            self._take(new, *Z.gram(new, self.columns, self.weights, self.dtype))
+        else:
+            self._take(new, Z.gram(new, None, self.weights, self.dtype), np.empty((len(new), 0)))
+
+    def _take(self, new, square, cross):
+        """Append columns, of which square and cross are the Gram matrices with themselves and with those before."""
         old, size = len(self.columns), len(self.columns) + len(new)
         if size > len(self.matrix):
             matrix = np.zeros((size, size))
             matrix[:old, :old] = self.matrix[:old, :old]
             self.matrix = matrix
-        if old:
-            square, cross = Z.gram(new, self.columns, self.weights, self.dtype)
-            self.matrix[old:size, :old] = cross
-            self.matrix[:old, old:size] = cross.T
-        else:
-            square = Z.gram(new, None, self.weights, self.dtype)
+        self.matrix[old:size, :old] = cross
+        self.matrix[:old, old:size] = cross.T
         self.matrix[old:size, old:size] = square
         self.columns = np.concatenate([self.columns, new])
 
-    def _reweigh(self, Z, weights):
+    def _reweigh(self, Z, weights, new):
+        """The Gram matrix at other weights, with the columns `new` appended: one pass over the features for both."""
         change = weights - self.weights
         changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
         count, alive, size = np.count_nonzero(changed), np.count_nonzero(weights), len(self.columns)
         # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
         if count > alive // 2 or self._churn + count > 4 * alive:
-            self.matrix[:size, :size] = Z.gram(self.columns, None, weights, self.dtype)
+            columns = np.concatenate([self.columns, new])
+            self.columns, self.matrix = self.columns[:0], self.matrix if len(columns) <= len(self.matrix) else np.zeros((0, 0))
+            square = Z.gram(columns, None, weights, self.dtype)
             self.weights, self._churn = weights.copy(), 0
+            self._take(columns, square, np.empty((len(columns), 0)))
+            return
+        change, after = np.where(changed, change, 0.0), np.where(changed, weights, self.weights)
+        if count and len(new):
+            delta, *parts = Z.gram_update(self.columns, change, new, after, self.dtype)
+            self.matrix[:size, :size] += delta
+            self._take(new, *parts)
         elif count:
-            self.matrix[:size, :size] += Z.gram(self.columns, None, np.where(changed, change, 0.0), self.dtype)
-            self.weights[changed] = weights[changed]
-            self._churn += count
+            self.matrix[:size, :size] += Z.gram(self.columns, None, change, self.dtype)
+        elif len(new):
+            self._append(Z, new)
+        self.weights = after
+        self._churn += count
 
     def _compress(self, chosen):
         size = len(chosen)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.losses import Weighted, labels_and_weights
-from rfx.operators.base import Matrix
+from rfx.operators.base import Matrix, default_memory_mb
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns
 from rfx.parallel import Late, one_blas_thread, until
@@ -49,8 +49,9 @@ def solve_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
 
     Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: Squared, SquaredHinge or
     Logistic. budget: tol is the relative gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is working
-    memory (2048), half for the Gram matrix and its factors, half for the columns that matter where the features are computed at
-    every use. warm: (D,) weights to start from. gram: a GramCache to reuse between calls on the same rows, see there.
+    memory (a third of what is free), half for the Gram matrix and its factors, half for the columns that matter where the
+    features are computed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse between calls on the same
+    rows, see there.
 
     The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`, `objective`, `gap`, `nnz`, `working`.
     Raises UsageError as `check_problem` does, DataError when a feature or a target is not finite.
@@ -61,7 +62,7 @@ def solve_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
 
 def filled(budget: Budget) -> Budget:
     """The budget with the numbers of `solve_l1`."""
-    return budget.filled(tol=1e-4, max_iter=200, memory_mb=2048.0)
+    return budget.filled(tol=1e-4, max_iter=200, memory_mb=default_memory_mb())
 
 
 def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, gram=None, at_most=None) -> Solution:
@@ -82,6 +83,11 @@ def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, 
 def largest_working_set(max_memory_mb) -> int:
     """Columns of which the Gram matrix and its factors take half the memory."""
     return max(512, int(np.sqrt(max_memory_mb * 2**20 / 48)))
+
+
+def columns_held(Z, max_memory_mb: float) -> int:
+    """Columns of Z that half the memory holds; half of that again, for while they are taken over, the old copy and the new one exist."""
+    return int(max_memory_mb * 2**20 / 4 // (Z.dtype.itemsize * max(1, Z.shape[0])))
 
 
 def path_l1(Z, y, lams, loss, budget: Budget = Budget(), warm=None, callback=None) -> list[Solution]:
@@ -130,9 +136,8 @@ class _Problem:
 
     def _run(self):
         self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
-        numbers = self.budget.memory_mb * 2**20 / 2 / max(1, len(self.y))
-        # Half again: while columns are taken over, the old copy and the new one exist together.
-        self.held_limit, self.float64_limit = int(numbers / 2 // self.Z.dtype.itemsize), int(numbers / 2 // 8)
+        self.held_limit = columns_held(self.Z, self.budget.memory_mb)
+        self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
         self.decision = self.gram.recall(self.coef)
         if self.decision is None:
             self.decision = self.Z.matvec(self.coef)

@@ -22,6 +22,7 @@ COMMANDS = {
     "eval": "Score a model on a data set or file.",
     "methods": "List the methods with their options.",
     "run": "Run the missing rows of a plan; resumes, one process per row.",
+    "tune": "Search the options of a method on training rows, and fit the best.",
     "table": "Print a paper's table, ours beside theirs, from a results file.",
     "figure": "Draw a paper's figure, ours beside theirs, from a results file.",
     "compare": "Compare two results files: scores and seconds of the runs in both.",

@@ -137,23 +137,7 @@ class Method(Choosing):
         where training gives numbers that are not finite.
         """
         start = time.perf_counter()
-        y = np.asarray(y, dtype=np.float64)
-        if X.shape[0] == 0 or X.shape[0] != len(y):
-            raise DataError(
-                f"training needs as many targets as rows and at least one, but there are {X.shape[0]} rows and {len(y)} targets"
-            )
-        self.task = self.params["task"] or guess_task(y)
-        X, y, self.weights = weights.counted(self, X, y, sample_weight)
-        if self.task != "regression" and self.params["target_scaling"] != "none":
-            raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
-        self.loss = self._choose_loss()
-        width.check(X, self.params["scaling"], self._vectors(X), self._input_dtype().itemsize)
-        self.scaler = Scaler.fit(X, self.params["scaling"], self.weights)
-        self._seconds_features = 0.0
-        deadline = self.params["timeout"]
-        self.deadline = None if deadline is None else time.monotonic() + deadline
-        scaled = self.scaler.transform(X, dtype=self._input_dtype())
-        Y = self._encode(y)
+        scaled, Y = self._begin(X, y, sample_weight)
         with np.errstate(**UNSAID):
             self._choose(scaled, Y)
             solution = self._fit(scaled, Y)
@@ -161,7 +145,7 @@ class Method(Choosing):
             point._check_outcome(own)
         self.info = {
             "task": self.task,
-            "n_train": X.shape[0],
+            "n_train": len(Y),
             "n_inputs": X.shape[1],
             "method": self.name,
             "kernel": self.params.get("kernel"),
@@ -180,6 +164,23 @@ class Method(Choosing):
         self.info |= {} if self.weights is None else {"weight_sum": float(self.weights.sum())}
         self.trace = solution.trace
         return self
+
+    def _begin(self, X, y, sample_weight=None) -> tuple:
+        """(scaled rows, encoded targets (n, k)) of the rows that count: all that is before the options' choice; raises as fit does."""
+        y = np.asarray(y, dtype=np.float64)
+        if X.shape[0] == 0 or X.shape[0] != len(y):
+            raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+        self.task = self.params["task"] or guess_task(y)
+        X, y, self.weights = weights.counted(self, X, y, sample_weight)
+        if self.task != "regression" and self.params["target_scaling"] != "none":
+            raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
+        self.loss = self._choose_loss()
+        width.check(X, self.params["scaling"], self._vectors(X), self._input_dtype().itemsize)
+        self.scaler = Scaler.fit(X, self.params["scaling"], self.weights)
+        self._seconds_features = 0.0
+        deadline = self.params["timeout"]
+        self.deadline = None if deadline is None else time.monotonic() + deadline
+        return self.scaler.transform(X, dtype=self._input_dtype()), self._encode(y)
 
     def _choose_loss(self):
         name = self.params.get("loss") or ("squared" if self.task == "regression" else "squared_hinge")

@@ -86,6 +86,20 @@ class Choosing:
                 break
         return errors
 
+    def along(self, X, y, lams, X_out):
+        """Yields (model, decision values of the rows X_out) for each of lams, largest first, of models of the rows X, targets y.
+
+        X, X_out: raw rows (n, d), (m, d). What does not depend on lambda is made once; the models only judge, to a relative gap of
+        TOL where --tol says nothing, and the next one takes the place of the last. Raises as fit does.
+        """
+        trial = self._trial()
+        scaled, Y = trial._begin(X, y)
+        trial._choose(scaled, Y)
+        rows = trial.scaler.transform(X_out, dtype=trial._input_dtype())
+        for model in trial._fit_each(scaled, Y, lams):
+            values = model._decide(rows)
+            yield model, values[:, 0] if values.shape[1] == 1 else values
+
     def _fit_each(self, X, Y, lams):
         """Yields itself fitted with each of lams in turn."""
         for lam in lams:

@@ -6,6 +6,7 @@ from rfx.errors import UsageError
 from rfx.methods import weights
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.l2 import solve_l2
+from rfx.solvers.normal import MOST, ridge_path
 from rfx.solvers.published.liblinear import solve_liblinear
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
@@ -36,6 +37,21 @@ def solve(method, Z, Y, callback=None) -> Solution:
     if loss.name == "squared":
         return solve_ridge(Z, Y, method.lam, loss, method._budget(), callback=callback)
     return method._each_output(Y, lambda y, tell: solve_l2(Z, y, method.lam, loss, method._budget(), callback=tell), callback)
+
+
+def judging_path(method, Z, Y, lams):
+    """Yields the weights (D, k) for each of `lams`, of models that only judge: exact for squared loss, else to the method's --tol."""
+    Z, Y, loss = weights.problem(Z, Y, method.loss, method.weights)
+    if loss.name == "squared" and Z.shape[1] <= min(MOST, 2 * Z.shape[0]):
+        yield from ridge_path(Z, Y, lams)
+    elif loss.name == "squared":
+        yield from (solution.coef for solution in solve_ridge_grid(Z, Y, lams, loss, method._budget()))
+    else:
+        coef: list = [None] * Y.shape[1]
+        for lam in lams:
+            for k, y in enumerate(Y.T):
+                coef[k] = solve_l2(Z, y, lam, loss, method._budget(), coef[k]).coef
+            yield np.stack(coef, axis=1)
 
 
 def solve_path(method, Z, Y, lams) -> list[Solution]:

@@ -53,7 +53,7 @@ class Nystrom(ExpansionMethod):
         feature_map, Z = self._timed(self._features, X)
         decide = lambda rows: feature_matrix(feature_map, rows, 1.0, p["max_memory"]).matvec
         solution = l2.solve(self, Z, Y, watcher(self, decide, Y.shape[1]))
-        self._keep(feature_map, solution)
+        self._keep(feature_map, np.asarray(solution.coef))
         return solution
 
     def _fit_each(self, X, Y, lams):
@@ -62,14 +62,15 @@ class Nystrom(ExpansionMethod):
             yield from super()._fit_each(X, Y, lams)
             return
         feature_map, Z = self._features(X)
-        for solution in l2.solve_path(self, Z, Y, lams):
-            self._keep(feature_map, solution)
+        for lam, coef in zip(lams, l2.judging_path(self, Z, Y, lams)):
+            self.lam = lam
+            self._keep(feature_map, coef)
             yield self
 
-    def _keep(self, feature_map, solution):
+    def _keep(self, feature_map, coef):
         self.rank = feature_map.n_features
-        self.intercept = np.zeros(np.asarray(solution.coef).shape[1])
-        self._keep_nonzero(feature_map.landmarks, feature_map.fold(solution.coef))
+        self.intercept = np.zeros(coef.shape[1])
+        self._keep_nonzero(feature_map.landmarks, feature_map.fold(coef))
 
     def _features(self, X):
         p = self.params

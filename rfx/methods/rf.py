@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from rfx.methods import l2
 from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import CG, CHOSEN_LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
@@ -47,8 +45,9 @@ class RF(LinearMethod):
             return
         self.lam = lams[0]
         feature_map, Z = self._features(X)
-        for solution in l2.solve_path(self, Z, Y, lams):
-            self.map, self.coef = feature_map, np.asarray(solution.coef) / math.sqrt(feature_map.n_features)
+        for lam, coef in zip(lams, l2.judging_path(self, Z, Y, lams)):
+            self.lam = lam
+            self.map, self.coef = feature_map, coef / math.sqrt(feature_map.n_features)
             yield self
 
     def _tuning_lams(self):

@@ -1,0 +1,178 @@
+"""`rfx tune`: the options of a method by a search on training rows."""
+
+import shlex
+
+import click
+
+from rfx.cli.common import (
+    Count,
+    MethodCommand,
+    complete_data,
+    finish,
+    force_option,
+    json_option,
+    named,
+    print_row,
+    threads_option,
+)
+from rfx.cli.progress import Progress, quiet_option
+
+
+class TuneCommand(MethodCommand):
+    """Has the options of the method that its --method names; of `auto`, or where none is named yet, of all that can be searched."""
+
+    def declared(self, name):
+        from rfx import methods
+        from rfx.experiments.tune import AUTO, SIZES
+        from rfx.options import union
+
+        if name is not None and name != "auto":
+            return [option for option in methods.options_of(name) if option.name != "lam_path"]
+        having: dict[str, list] = {}
+        for method in AUTO if name == "auto" else SIZES:
+            for option in methods.options_of(method):
+                having.setdefault(option.name, []).append((method, option))
+        having.pop("lam_path", None)
+        return [union(declared) for declared in having.values()]
+
+
+def _methods():
+    from rfx.experiments.tune import SIZES
+
+    return ["auto", *SIZES]
+
+
+@click.command("tune", cls=TuneCommand)
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=lambda ctx, param, incomplete: [name for name in _methods() if name.startswith(incomplete)],
+    help="What to search: rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto for the best of rf, nystrom, rb and kernel.",
+)
+@click.option("--data", "dataset", required=True, metavar="NAME|FILE", shell_complete=complete_data, help="A data set's name or a file.")
+@click.option("--test", default=None, metavar="NAME|FILE", help="Score the model on these rows; no choice is made on them.")
+@click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
+@click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@click.option("--cv", type=int, metavar="PARTS", help="Judge by cross-validation over so many parts in the last round.")
+@click.option("--holdout", type=float, metavar="SHARE", help="Judge by this share of the training rows.  [default: 0.2]")
+@click.option(
+    "--metric",
+    type=click.Choice(["accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"]),
+    help="What is judged by.  [default: accuracy, of numbers rmse]",
+)
+@click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels, too.")
+@click.option(
+    "--budget-seconds", "budget", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True,
+    help="About how long it may take, the model of all rows included.",
+)  # fmt: skip
+@click.option("--trials", type=Count(), default=None, help="Most combinations of options to try; lambdas of one path count as one.")
+@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Keep every trial in this CSV file, and resume from it.")
+@click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model, of all training rows, to this file.")
+@quiet_option
+@force_option
+@threads_option
+@json_option
+def command(
+    method, dataset, test, split, zero_based, cv, holdout, metric, kernels, budget, trials, results, model, quiet, force, as_json, **options
+):  # fmt: skip
+    """Search bandwidth, lambda and size of a method on training rows, and fit the best to all of them.
+
+    Options that are given stay as they are. Every trial is one line: its round, the rows fitted to, method, kernel, gamma, size,
+    the best lambda of its path and the score on the held-out rows.
+
+    \b
+    rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 --results tune.csv --model m.npz
+    """
+    from pathlib import Path
+
+    from rfx import files, methods
+    from rfx import model as model_file
+    from rfx.data import guess_task
+    from rfx.errors import UsageError, or_near
+    from rfx.experiments import heldout, single
+    from rfx.experiments import results as results_file
+    from rfx.experiments.tune import AUTO, Search
+
+    if method not in _methods():
+        raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")
+    names = AUTO if method == "auto" else (method,)
+    given: dict = {}
+    for name in names:
+        known = methods.get(name).declared()
+        given |= methods.get(name).converted({option: value for option, value in options.items() if option in known})
+    if isinstance(given.get("lam"), str) or given.get("gamma") in ("validation", "tuned"):
+        raise UsageError("--lam and --gamma are searched where they are left out; give numbers, or --gamma median or paper")
+    asked = [name.strip() for name in kernels.split(",")] if kernels else []
+    for name in asked:
+        allowed = {kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()}
+        if name not in allowed:
+            raise UsageError(f"--kernels {name!r:.80} is not among those of {method}{or_near(name, sorted(allowed), 'they are')}")
+    if asked and "kernel" in given:
+        raise UsageError(f"--kernel is {given['kernel']} and --kernels is {kernels}; give one of the two")
+    for name in names:
+        own = {option: value for option, value in given.items() if option in methods.get(name).declared()}
+        methods.create(name, **own)
+    heldout.check({"cv": cv, "holdout": holdout, "options": given})
+    sources = named("--data", dataset) + named("--test", test)
+    if results is not None:
+        files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
+        results_file.check(results)
+    if model is not None:
+        files.guard(("--model", model), sources + ([] if results is None else [("--results", results)]), model_file.KIND, force)
+        model_file.check(model)
+    seed = given.pop("seed", 0)
+    source = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based}
+    loaded = single.load(source | {"seed": seed})
+    given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
+    given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)
+    if not as_json and not quiet:
+        click.echo(f"{'round':>5} {'rows':>8} {'method':<9} {'kernel':<14} {'gamma':>9} {'size':>6} {'lambda':>8} {'score':>9} {'s':>6}")
+
+    def tell(found, there):
+        if not as_json and not quiet:
+            click.echo(_line(found) + (" (was there)" if there else ""))
+
+    with Progress("tuning", quiet) as progress:
+        search = Search(
+            loaded, names, given, kernels_asked=asked, metric=metric, cv=cv, holdout=holdout, seed=seed, budget=budget, trials=trials,
+            results_file=None if results is None else Path(results), source=source, tell=tell,
+        )  # fmt: skip
+        best = search.run()
+        own = {name: value for name, value in given.items() if name in methods.get(best.candidate.method).declared()}
+        own |= best.candidate.options() | {"lam": best.lam}
+        spec = source | {"method": best.candidate.method, "options": own, "seed": seed, "progress": progress.tell}
+        row = single.execute(spec, None if model is None else Path(model))
+    row["params"]["tuned"] = {"score": best.score, "metric": search.metric, "trials": len(search.outcomes)} | search.how
+    if results is not None:
+        results_file.append(results, row)
+    line = _command(source, best.candidate.method, own, seed)
+    if not as_json:
+        click.echo(f"\nbest {search.metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n")
+    for words in search.edges(best):
+        click.echo(f"rfx: at the edge: {words}; what lies beyond may be better", err=True)
+    print_row(row | {"command": line} if as_json else row, as_json)
+    finish([row])
+
+
+def _line(found) -> str:
+    one = found.candidate
+    gamma, size = "-" if one.gamma is None else f"{one.gamma:.4g}", "-" if one.size is None else str(one.size)
+    return (
+        f"{found.round + 1:>5} {found.rows:>8} {one.method:<9} {one.kernel:<14} {gamma:>9} {size:>6} {found.lam:>8g} "
+        f"{found.score:>9.5g} {found.seconds:>6.1f}"
+    )
+
+
+def _command(source, method, options, seed) -> str:
+    """The command that trains this model, to be copied."""
+    words = ["rfx", "train", "--method", method, "--data", source["dataset"]]
+    for name in ("split", "test"):
+        words += [f"--{name}", source[name]] if source[name] else []
+    words += ["--zero-based"] if source["zero_based"] else []
+    for name, value in options.items():
+        if value is not None:
+            text = str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+            words += [f"--{name.replace('_', '-')}", text]
+    return shlex.join([*words, "--seed", str(seed)])

@@ -1,0 +1,27 @@
+"""Ridge regression for many lambdas by the normal equations, (Z'Z + lam) W = Z'Y: one Gram matrix in float64, a factor for each.
+
+For models that judge a lambda and are then forgotten: no certificate is computed, and nothing is refined.
+"""
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+# Columns up to which the Gram matrix and its factors are cheap.
+MOST = 4096
+
+
+def ridge_path(Z, Y, lams):
+    """Yields, for each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
+
+    Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram matrix is raised to that.
+    """
+    gram, right = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], Y.shape[1]))
+    for rows, part in Z.row_blocks():
+        wide = part.astype(np.float64)
+        gram += wide.T @ wide
+        right += wide.T @ Y[rows]
+    diagonal = gram.diagonal().copy()
+    floor = np.finfo(np.float64).eps * len(gram) * max(float(diagonal.max(initial=0.0)), 1e-300)
+    for lam in lams:
+        np.fill_diagonal(gram, diagonal + max(lam, floor))
+        yield cho_solve(cho_factor(gram, lower=True, check_finite=False), right, check_finite=False)

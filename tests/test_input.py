@@ -293,3 +293,41 @@ def test_wide_text_is_trained_in_little_memory(tmp_path):
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert row["n_inputs"] == X.indices.max() + 1 and row["peak_rss_mb"] < 420
+
+
+def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, monkeypatch):
+    args = ("--ignore", "id")
+    code, out, err = run(capfd, "convert", files / "train.csv", files / "train.libsvm", *args)
+    columns = ["age", "job=baker, head", "job=clerk", "job=smith", "height"]
+    assert code == 0 and out.splitlines() == [f"{i}\t{name}" for i, name in enumerate(columns, 1)] + ["label 0\tno", "label 1\tyes"]
+    split = load(files / "train.csv", reading=Reading(ignore=("id",)))
+    X, y = svmlight.read(files / "train.libsvm")
+    np.testing.assert_array_equal(X.toarray(), split.X_train)
+    np.testing.assert_array_equal(y, split.y_train)
+    (files / "part.csv").write_text(csv(slice(180, None), ";", ("buys", "height", "age", "job")).replace("smith", "clerk"))
+    code, out, _ = run(capfd, "convert", files / "part.csv", files / "part.libsvm", *args, "--train", files / "train.csv", "--json")
+    assert code == 0 and json.loads(out) == {"rows": 60, "columns": columns, "labels": ["no", "yes"]}
+    both = [scored(capfd, files / "m.npz", files / name)[0] for name in ("part.csv", "part.libsvm")]
+    assert both[0] == both[1]
+    monkeypatch.chdir(files)
+    text = csv(slice(180)).encode()
+    code, out, err = run(capfd, "convert", "-", "-", *args, stdin=text, monkeypatch=monkeypatch)
+    assert code == 0 and out == (files / "train.libsvm").read_text() and "label 1\tyes" in err
+    code, _, err = run(capfd, "convert", "train.csv", "train.csv", *args)
+    assert code == 2 and "OUT train.csv is the same file as IN train.csv" in err
+    code, _, err = run(capfd, "convert", "train.csv", "test.csv", *args)
+    assert code == 2 and "is there already and is not LIBSVM text" in err
+
+
+def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
+    words = ("train", "--method", "doubly-sgd", "--gamma", 1, "--batch", 32, "--epochs", 3, "--scaling", "minmax01", "--stream")
+    for source, stdin in ((files / "train.csv", None), ("-", (files / "train.csv").read_bytes())):
+        more = ("--ignore", "id", "--test", files / "test.csv", "--model", files / "s.npz", "--json")
+        if stdin is not None:
+            stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)))
+            monkeypatch.setattr(sys, "stdin", stream)
+        code, out, err = run(capfd, *words, "--data", source, *more, *(("--epochs", 1) if stdin else ()))
+        assert code == 0, err
+        assert json.loads(out)["n_inputs"] == 5 and scored(capfd, files / "s.npz", files / "test.csv")[0] == json.loads(out)["score"] > 0.5
+    code, _, err = run(capfd, *words, "--data", files / "train.csv", "--n-inputs", 3)
+    assert code == 2 and "--n-inputs is 3, which is for LIBSVM text" in err

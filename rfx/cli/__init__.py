@@ -17,6 +17,7 @@ COMMANDS = {
     "datasets": "List the data sets: what there is, what is fetched, what must be obtained by hand.",
     "check": "Report every problem of a LIBSVM file with its line and column.",
     "featurize": "Write the random features of a LIBSVM file as a LIBSVM file.",
+    "convert": "Write a CSV, npz or Parquet file as LIBSVM text.",
     "train": "Train one model from a data set or file.",
     "predict": "Print predictions of a model for a file.",
     "eval": "Score a model on a data set or file.",

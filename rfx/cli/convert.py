@@ -1,0 +1,48 @@
+"""`rfx convert`: a table or arrays as LIBSVM text, and which column and label became which number."""
+
+import json
+
+import click
+
+from rfx.cli.common import force_option, json_option, reading, reading_options, strict_option
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN")
+@click.argument("output", metavar="OUT")
+@click.option("--train", default=None, metavar="FILE", help="Read IN with the columns, categories, means and labels of this file's rows.")
+@reading_options
+@strict_option
+@click.option("--zero-based", is_flag=True, help="Indices of LIBSVM text start at 0, in and out.")
+@force_option
+@json_option
+def command(source, output, train, target, ignore, header, missing, strict, zero_based, force, as_json):
+    """Write the rows of IN (CSV, TSV, .npz, .npy, Parquet, LIBSVM text) to OUT as LIBSVM text; - is standard input and output.
+
+    Prints a line for each column and each label that is a word: its number in OUT, a tab, its name. Where OUT is standard output, that goes
+    to standard error.
+
+    \b
+    rfx convert train.csv train.libsvm --target price --missing mean
+    rfx convert test.csv test.libsvm --target price --missing mean --train train.csv
+    """
+    from rfx import files
+    from rfx.data import svmlight, tables
+    from rfx.data.table import Reading
+
+    files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
+    given = Reading(**reading(target, ignore, header, missing))
+    (X, y), _, schema = tables.training_rows(source if train is None else train, given, zero_based, lambda n: (None, None))
+    if train is not None:
+        X, y = tables.other_rows(source, schema, X.shape[1], zero_based, strict=strict, header=header)
+    svmlight.write(output, X, y, zero_based)
+    names = [] if schema is None or schema.inputs is None else schema.titles()
+    labels = [] if schema is None or schema.labels is None else schema.labels
+    if as_json:
+        text = json.dumps({"rows": X.shape[0], "columns": names or X.shape[1], "labels": labels or None})
+    else:
+        first = 0 if zero_based else 1
+        lines = [f"{number}\t{name}" for number, name in enumerate(names, first)]
+        text = "\n".join([*lines, *(f"label {number}\t{name}" for number, name in enumerate(labels))])
+    if text:
+        click.echo(text, err=output == "-")

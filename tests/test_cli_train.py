@@ -224,7 +224,7 @@ def test_pipes(files):
 
 REFUSALS = [
     (["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"], 2, "method rf has no option --rounds (it has: --task"),
-    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown (choose one of: block, doubly-sgd"),
+    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown (choose one of: block, boosting, doubly-sgd"),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"],
         2,

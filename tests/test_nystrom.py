@@ -285,5 +285,5 @@ def test_refusals():
         methods.create("nystrom", solver="cg").fit(X, LABELS)
     with pytest.raises(UsageError, match="method rf has no option --landmarks"):
         methods.create("rf", landmarks="uniform")
-    with pytest.raises(UsageError, match="solver liblinear has no squared loss"):
-        methods.create("nystrom", solver="liblinear").fit(X, VALUES)
+    with pytest.raises(UsageError, match="--loss is logistic, but the task is regression"):
+        methods.create("nystrom", loss="logistic", task="regression").fit(X, VALUES)

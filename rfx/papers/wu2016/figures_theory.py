@@ -81,7 +81,7 @@ def _panel(axes, own, penalty):
             continue
         products += [product for product, *_ in known]
         look = style.numbered(number)
-        label = f"gamma = 1/sigma = {case.gamma:g}, kappa {case.kappa:.3g}"
+        label = f"1/sigma = {case.gamma:g}"
         places, values, spreads = zip(*known)
         gid = style.identifier("theorem1", case.dataset, penalty, f"{case.gamma:g}")
         axes.plot(places, values, label=label, gid=gid, **look)
@@ -95,7 +95,7 @@ def _panel(axes, own, penalty):
             )
     if penalty == "L1" and products:
         ends = np.array([min(products), max(products)])
-        axes.plot(ends, 2 / ends, color="black", linestyle="--", linewidth=1.0, label="2 / (kappa R): the bound's last term, c = 0")
+        axes.plot(ends, 2 / ends, color="black", linestyle="--", linewidth=1.0, label="2 / (kappa R), the bound's last term for c = 0")
     axes.set_xscale("log")
     style.plain_ticks(axes.xaxis)
     style.log_values(axes)

@@ -209,3 +209,18 @@ def test_map_convergence_is_drawn_and_tabled(tmp_path, monkeypatch):
     for build in (tables.build, lambda *given: figures.draw(given[0], given[1], tmp_path / "", given[2], papers.figures())):
         with pytest.raises(UsageError, match="has no settings"):
             build("map-convergence", [], "paper", *([papers.tables()] if build is tables.build else []))
+
+
+def test_predicted_and_measured_speed_ups_side_by_side(tmp_path):
+    rows = []
+    for method, more in (("sparse-rb", {"n_grids": 64, "kappa": 50.0}), ("sparse-rf", {})):
+        for threads, seconds in ((1, 4.0), (2, 2.5)):
+            rows.append({name: None for name in results.COLUMNS} | {
+                "status": "ok", "dataset": "cadata", "method": method, "threads": threads, "seed": 0, "seconds_fit": seconds, "n_iter": 5,
+                "n_features": 512, "converged": True, "cpu": "A Processor", "rfx": "0.1", "params": {"label": "fig6", **more},
+            })  # fmt: skip
+    svg = figures.draw("wu2016-speedup", rows, tmp_path / "", None, papers.figures())[1].read_text()
+    assert all(f'id="speedup-cadata-{method}-{whose}"' in svg for method in ("sparse-rb", "sparse-rf") for whose in ("ours", "predicted"))
+    cells = {(cell["method"], cell["threads"]): cell for cell in tables.build("wu2016-speedup", rows, None, papers.tables()).cells}
+    assert cells["sparse-rb", 2]["ours"] == 1.6 and cells["sparse-rb", 2]["predicted"] == pytest.approx(2 / (1 + 63 / 3199))
+    assert cells["sparse-rf", 2]["predicted"] == 1.0

@@ -25,7 +25,7 @@ GAMMA, LAM, CACHE_MB = 2.0, 1.0, 1000
 SOLVERS = ("rfx", "libsvm-official", "scikit-learn SVC")
 GROWTH_ROWS = (25_000, 50_000, 100_000)
 GROWTH_KERNELS = {"gaussian": 1.0, "laplacian": 0.5, "perceptron": None}
-GROWTH_TOL, GROWTH_MB = 0.01, 3000
+GROWTH_TOL, GROWTH_MB = 0.01, 2500
 
 
 def training_rows(name, **how):

@@ -6,7 +6,8 @@ import pytest
 from rfx import methods
 from rfx.errors import UsageError
 from rfx.kernels import parameters
-from rfx.methods.choices import WAIT
+from rfx.methods import validation
+from rfx.methods.choices import WAIT, Choosing
 from rfx.methods.validation import GAMMA_FACTORS, LAMS, held_out
 
 RNG = np.random.default_rng(3)
@@ -26,6 +27,12 @@ OWN = {
     "rb": {"kernel": "laplacian", "n_grids": 40},
     "sparse-rb": {"kernel": "laplacian", "n_grids": 20},
 }
+
+
+@pytest.fixture(autouse=True)
+def one_part(monkeypatch):
+    """A fifth of the rows judges, as of larger sets."""
+    monkeypatch.setattr(Choosing, "judges", 0)
 
 
 def by_hand(name, task, gammas, lams, **options):
@@ -48,7 +55,7 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
         (step,) = method.info["validation"]
         kernel = method.params["kernel"]
         gammas = [factor * parameters(kernel, X, "median")["gamma"] for factor in GAMMA_FACTORS]
-        lams = method.searched["lam"]
+        lams = method._candidates("lam", TARGETS[task])
         assert (step["by"], step["options"], step["fitted"], step["held_out"]) == (name, ["gamma", "lam"], 240, 60)
         for gamma in gammas:
             path = [one[1:] for one in step["tried"] if one[0] == gamma]
@@ -76,7 +83,7 @@ def test_gamma_alone_lambda_alone_and_neither():
         chosen = method.info["lam"] if "lam" in step["options"] else method.info["kernel_params"]["gamma"]
         assert step["chosen"] == [chosen] == min(step["tried"], key=lambda one: one[-1])[:1]
         assert len(step["tried"]) == 4 if "gamma" in step["options"] else 3 < len(step["tried"]) <= len(LAMS)
-    assert "validation" not in methods.create("rf", n_features=80, gamma=0.7).fit(X, TARGETS["regression"]).info
+    assert "validation" not in methods.create("rf", n_features=80, gamma=0.7, lam=1).fit(X, TARGETS["regression"]).info
 
 
 def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
@@ -111,6 +118,38 @@ def test_more_grids_than_those_tried_choose_as_these():
     assert few.info["validation"] == many.info["validation"] and many.info["n_grids"] == 200
 
 
-def test_too_few_rows():
-    with pytest.raises(UsageError, match="--gamma is 'validation' and --lam is 'validation', which needs at least 5 rows, but there are 4"):
+def test_too_few_rows(caplog):
+    with pytest.raises(UsageError, match="--gamma is 'validation', which needs at least 5 rows, but there are 4"):
         methods.create("rf", gamma="validation", lam="validation").fit(X[:4], TARGETS["regression"][:4])
+    few = methods.create("rf", lam="validation").fit(X[:4], TARGETS["regression"][:4])
+    assert few.info["lam"] == 1.0 and "too few rows to choose it by validation" in caplog.text and "validation" not in few.info
+
+
+def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
+    for count, parts in ((300, 5), (2499, 5), (2500, 1)):
+        found = validation.parts(count, 0.2, 500, 3, "")
+        assert len(found) == parts and all(len(out) in (count // 5, count // 5 + 1) for _, out in found)
+        assert all(np.array_equal(np.sort(np.concatenate(part)), np.arange(count)) for part in found)
+        if parts == 5:
+            assert np.array_equal(np.sort(np.concatenate([out for _, out in found])), np.arange(count))
+
+
+def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
+    monkeypatch.setattr(Choosing, "judges", 500)
+    y, options = TARGETS["regression"], {"scaling": "none", "gamma": 0.5, "loss": "squared"}
+    (step,) = methods.create("kernel", lam="validation", **options).fit(X, y).info["validation"]
+    assert (step["fitted"], step["held_out"]) == (240, 300)
+    for lam, error in step["tried"][:3]:
+        total = 0.0
+        for kept, out in validation.parts(300, 0.2, 500, 0, ""):
+            model = methods.create("kernel", lam=0.8 * lam, **options).fit(X[kept], y[kept])
+            total += np.sum((model.predict(X[out]) - y[out]) ** 2)
+        assert error == pytest.approx(total / 300, rel=1e-3)
+
+
+def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets():
+    y, options = TARGETS["regression"], {"n_features": 60, "rounds": 2, "gamma": 0.5}
+    chosen = [methods.create("sparse-rf", **options).fit(X, scale * y).info["lam"] for scale in (1.0, 1000.0)]
+    assert chosen[1] == pytest.approx(1000 * chosen[0])
+    shares = [tried[0] / np.ptp(y) for tried in methods.create("sparse-rf", **options).fit(X, y).info["validation"][0]["tried"]]
+    assert shares == pytest.approx(validation.L1_SHARES[: len(shares)])

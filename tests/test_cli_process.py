@@ -113,6 +113,8 @@ def test_an_interrupt_while_a_thread_is_started_ends_the_process(data):
         ("rfx train --method nothing --kernel lapl", {"laplacian", "laplacian-l2"}),
         ("rfx train --method rf --data cod-r", {"cod-rna"}),
         ("rfx run yen2014-t", {"yen2014-table1", "yen2014-table2"}),
+        ("rfx figure par", {"pareto"}),
+        ("rfx table summ", {"summary"}),
         ("rfx tr", {"train"}),
     ],
 )

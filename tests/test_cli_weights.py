@@ -38,7 +38,10 @@ def train(capfd, folder, data="rows", *more, method="rf"):
     return run(capfd, "train", "--method", method, "--data", folder / data, *options, *more)
 
 
-@pytest.mark.parametrize("method, more", [("rf", ("--n-features", 50, "--tol", 1e-10)), ("rb", ("--tol", 1e-10)), ("kernel", ())])
+@pytest.mark.parametrize(
+    ("method", "more"),
+    [("rf", ("--n-features", 50, "--tol", 1e-10, "--lam", 1)), ("rb", ("--tol", 1e-10, "--lam", 0.01)), ("kernel", ("--lam", 1))],
+)
 def test_weights_are_repetitions(method, more, folder, capfd):
     code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method=method)
     assert code == 0, err

@@ -393,8 +393,8 @@ def test_partial_fit_goes_on(estimator, tmp_path):
     before = parts.n_iter_
     parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[160:], target[160:])
     assert parts.n_iter_ > before
-    # scaling is learnt from the first part, which has not the same ranges
-    scaled = clone(estimator).set_params(scaling="none")
+    # scaling and bandwidth are learnt from the first part, which has not the same ranges and distances
+    scaled = clone(estimator).set_params(scaling="none", gamma=0.5)
     whole = clone(scaled).partial_fit(X, target, **first)
     parts = clone(scaled).partial_fit(X[:160], target[:160], **first).partial_fit(X[160:], target[160:])
     method = whole.method_

@@ -217,16 +217,21 @@ def test_gamma_out_of_range(value):
         kernels.parameters("gaussian", sample(5, 2), value)
 
 
+def test_a_median_that_can_t_be_had(caplog):
+    assert kernels.parameters("gaussian", sample(1, 2), "median") == {"gamma": 0.5} and "there is one row only" in caplog.text
+    assert kernels.parameters("laplacian", np.ones((9, 2)), "median") == {"gamma": 1.0} and "the rows are all the same" in caplog.text
+    # most pairs are the same row twice: the median of those that are not
+    X = np.zeros((100, 1))
+    X[:5] = 3.0
+    assert kernels.parameters("gaussian", X, "median") == {"gamma": pytest.approx(1 / (2 * 9.0))}
+
+
 def test_refusals():
     X = sample(5, 2)
     with pytest.raises(UsageError, match="kernel 'rbf' is unknown .choose one of: arccosine-0, .*gaussian"):
         kernels.parameters("rbf", X)
     with pytest.raises(UsageError, match="'perceptron' has no gamma; the kernels that have one: exponential, gaussian"):
         kernels.parameters("perceptron", X, 1.0)
-    with pytest.raises(DataError, match="needs two rows"):
-        kernels.parameters("gaussian", X[:1], "median")
-    with pytest.raises(DataError, match="are identical; give gamma as a number"):
-        kernels.parameters("laplacian", np.ones((9, 2)), "median")
     with pytest.raises(DataError, match="2 columns can't be compared with rows with 3"):
         kernels.block("linear", X, sample(5, 3), {})
 

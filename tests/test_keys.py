@@ -16,7 +16,8 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
         SPEC | {"threads": 4, "timeout": 5, "model": "m.npz"},
         SPEC | {"test": None, "zero_based": False, "train_score": False},
         SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
-        SPEC | {"options": {}}, SPEC | {"options": {"n_features": methods.get("rf")().params["n_features"]}},
+        SPEC | {"options": {"lam": 1}}, SPEC | {"options": {"lam": 1, "n_features": methods.get("rf")().params["n_features"]}},
+        SPEC | {"options": {"lam": 1, "gamma": "median"}},
         {name: value for name, value in SPEC.items() if name != "seed"},
         dict(reversed(SPEC.items())),
     ]  # fmt: skip
@@ -56,12 +57,14 @@ def old_row(spec, **more):
 
 
 def test_rows_of_the_first_version_count_as_long_as_their_defaults_are_those_of_today():
-    spec = SPEC | {"options": {"n_features": 50}}
+    spec = SPEC | {"options": {"n_features": 50, "gamma": "paper"}}
     row = old_row(spec)
     assert keys.rows_of([spec], [row]) == {keys.key(spec): row}
-    assert not keys.rows_of([spec], [old_row(spec, params={"gamma": "median"})]), "made when the default of gamma was another"
+    assert not keys.rows_of([spec], [old_row(spec, params={"scaling": "none"})]), "made when the default of scaling was another"
+    today = SPEC | {"options": {"n_features": 50}}
+    assert not keys.rows_of([today], [old_row(today)]), "made when the default of gamma was paper"
     assert not keys.rows_of([spec], [old_row(spec, kernel="laplacian")])
-    given = spec | {"options": {"n_features": 50, "kernel": "laplacian"}}
+    given = spec | {"options": {"n_features": 50, "kernel": "laplacian", "gamma": "paper"}}
     assert keys.rows_of([given], [old_row(given, kernel="laplacian")]), "given is given"
     failed = old_row(spec, status="failed", params={}, kernel=None)
     assert keys.rows_of([spec], [failed])
@@ -72,10 +75,11 @@ def test_rows_of_the_first_version_count_as_long_as_their_defaults_are_those_of_
 def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
     """Keys as rfx gave them while a paper's split had the same rows for every seed."""
     before = {("ijcnn1", 0): "v1-ea85ce68ed421585", ("ijcnn1", 1): "v1-efaed0dd00516656", ("cpu", 1): "v1-4e4f5a48620f1d2b"}
-    spec = SPEC | {"dataset": "ijcnn1"}
+    paper = SPEC | {"options": SPEC["options"] | {"gamma": "paper"}}  # the default then
+    spec = paper | {"dataset": "ijcnn1"}
     assert keys.key(spec) == before["ijcnn1", 0]
     assert keys.key(spec | {"seed": 1}) != before["ijcnn1", 1]
-    assert keys.key(SPEC | {"seed": 1}) == before["cpu", 1], "its rows are those of two files"
+    assert keys.key(paper | {"seed": 1}) == before["cpu", 1], "its rows are those of two files"
 
 
 def test_an_option_younger_than_the_schema_leaves_the_keys_of_before():

@@ -222,7 +222,7 @@ def test_rb_approaches_the_exact_laplacian_kernel():
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
 def test_rb_learns_classes(loss):
-    rb = methods.create("rb", loss=loss, n_grids=100).fit(X[:300], LABELS[:300])
+    rb = methods.create("rb", loss=loss, n_grids=100, gamma=1.0, lam=0.01).fit(X[:300], LABELS[:300])
     assert rb.score(X[300:], LABELS[300:])["score"] > 0.85 and rb.info["loss"] == loss
     D = rb.info["n_features"]
     assert rb.info["n_grids"] == 100 and rb.info["kappa"] == D / 100 and rb.info["model_size"] == len(rb.coef) <= D

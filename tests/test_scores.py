@@ -1,6 +1,8 @@
 """Scores beside that on test rows: measures of eval, cross-validation and held-out rows, probabilities, the constant's score."""
 
 import json
+import re
+import time
 
 import numpy as np
 import pytest
@@ -10,10 +12,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from rfx import methods
-from rfx.cli import main
+from rfx.cli import main, progress
+from rfx.cli.progress import Progress
 from rfx.data import svmlight
 from rfx.errors import DataError
-from rfx.experiments import heldout, metrics, single
+from rfx.experiments import baseline, heldout, metrics, single
 from rfx.methods import calibration
 from rfx.methods.calibration import Calibration
 
@@ -156,8 +159,8 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
 
 def test_a_constant_is_the_most_frequent_label_or_the_mean():
     y = np.array([1.0, 1.0, 2.0])
-    assert single.constant(fitted("binary"), y, np.array([1.0, 2.0, 2.0, 2.0])) == 0.25
-    assert single.constant(fitted("regression"), np.array([1.0, 3.0]), np.array([2.0, 5.0])) == pytest.approx(np.sqrt(4.5))
+    assert baseline.constant(fitted("binary"), y, np.array([1.0, 2.0, 2.0, 2.0])) == 0.25
+    assert baseline.constant(fitted("regression"), np.array([1.0, 3.0]), np.array([2.0, 5.0])) == pytest.approx(np.sqrt(4.5))
 
 
 def test_train_says_on_what_the_score_is(files, capfd):
@@ -218,3 +221,67 @@ def test_predictions_replace_nothing(files, capfd):
     assert code == 2 and "is there already" in err and (files / "mine.txt").read_text() == "1\n2\n"
     assert run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt", "--force")[0] == 0
     assert len((files / "mine.txt").read_text().split()) == 100
+
+
+def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
+    model, test = files / "m.npz", files / "multiclass-test.txt"
+    run(capfd, "train", "--method", "sparse-rf", "--n-features", 50, "--data", files / "multiclass.txt", "--test", test, "--cv", 3,
+        "--calibrate", "platt", "--model", model, "--task", "multiclass")  # fmt: skip
+    code, text, _ = run(capfd, "info", model)
+    assert code == 0
+    for part in ("sparse-rf", "gaussian, gamma ", "multiclass, loss squared_hinge", " of 50 features", "3: 0, 1, 2", "on 100 test rows",
+                 "on 3-fold cross-validation", "platt on 200 rows", "multiclass.txt, split all: 200 rows", "chosen"):  # fmt: skip
+        assert part in text, part
+    found = json.loads(run(capfd, "info", "--json", model)[1])
+    assert found["labels"] == [0, 1, 2] and found["n_inputs"] == 2 and found["params"]["n_features"] == 50
+    score = found["info"]["scores"][0]
+    assert (score["metric"], score["on"]) == ("accuracy", "100 test rows")
+    assert json.loads(run(capfd, "eval", model, "--data", test, "--json")[1])["score"] == score["score"]
+    code, _, err = run(capfd, "info", files / "binary.txt")
+    assert code == 1 and "is not a model file of rfx" in err
+
+
+def test_progress_says_how_far_and_how_long():
+    told = Progress("training rf")
+    told.start -= 30.0
+    told.tell({"part": (2, 4), "iteration": 3, "objective": 2.0, "gap": 0.01})
+    assert told.line() == "0:30, part 2 of 4, step 3, relative gap 5.0e-03, 0:45 left"
+    told.tell({"samples": 5000, "seconds": 2.0, "loss": 0.25, "share": 0.5})
+    assert told.line() == "0:30, 5,000 rows, loss 0.25, 2,500 rows a second, 0:30 left"
+    told.tell({"choosing": ["gamma", "lam"], "tried": 3, "of": 4})
+    assert told.line() == "0:30, choosing gamma, lam: 3 of 4 tried"
+    told.count(1, 4, "cpu rf")
+    assert told.line() == "0:30, 1 of 4 done, cpu rf, 1:30 left"
+    told.start -= 7200
+    assert told.line().startswith("2:00:30, ")
+
+
+def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, monkeypatch):
+    monkeypatch.setattr(progress, "MINUTE", 0.02)
+    with Progress("training rf") as told:
+        told.tell({"iteration": 1, "objective": 2.0})
+        while "step 1, objective 2" not in (text := capfd.readouterr().err):
+            time.sleep(0.01)
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} training rf: 0:00", text)
+    lines = []
+    with Progress("a plan", log=lines.append):
+        while not lines:
+            time.sleep(0.01)
+    assert lines[0].startswith("a plan: 0:00") and capfd.readouterr().err == ""
+    with Progress("training rf", quiet=True):
+        time.sleep(0.1)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("method", ["rf", "kernel", "sparse-rf", "rb", "doubly-sgd"])
+def test_a_solver_s_steps_are_told(method):
+    told = []
+    more = {"n_features": 50} if "rf" in method else {"block": 16} if method == "doubly-sgd" else {"n_grids": 20} if method == "rb" else {}
+    made = methods.create(method, task="binary", **more)
+    if method == "doubly-sgd":
+        made = methods.create(method, task="binary", budget_seconds=0.6, epochs=10**6, **more)
+    made.progress = told.append
+    made.fit(X, Y["binary"])
+    assert any("iteration" in entry or "samples" in entry for entry in told)
+    if method != "doubly-sgd":
+        assert any("choosing" in entry for entry in told) and all(entry.get("outputs", 1) == 1 for entry in told)

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from rfx import papers
 from rfx.errors import UsageError
@@ -310,9 +311,9 @@ def test_summary_lists_every_row_with_what_varies():
     table = build(*rows, name="summary")
     (section,) = table.sections
     assert len(section.lines) == 3 and section.columns[:5] == ["data set", "method", "lambda", "rmse", "model size"]
-    assert section.lines[1][:4] == ["cpu", "sparse-rf", "10", "0.0321*"]
-    assert table.notes[:2] == ["census rf (failed): no data", "*: the solver did not converge"]
-    assert table.notes[2].startswith("All rows: setting paper, kernel gaussian, D 10,000, gamma paper")
+    assert section.lines[1][:4] == ["cpu", "sparse-rf", "10", "0.0321!*"]
+    assert table.notes[1:3] == ["census rf (failed): no data", "*: the solver did not converge"]
+    assert table.notes[3].startswith("All rows: setting paper, kernel gaussian, D 10,000, gamma paper")
     assert len(build(*rows, row(params={"label": "tuned"}), name="summary", setting="tuned").cells) == 1
     with pytest.raises(UsageError, match=r"no row has it \(there are: paper\)"):
         build(*rows, name="summary", setting="tuned")
@@ -340,7 +341,7 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
     table = summary(*rows, row(status="failed", message="x", score=None), mean_over="seed")
     (section,) = table.sections
     place = section.columns.index("n")
-    assert [line[place : place + 2] for line in section.lines] == [["5", "0.0370 ± 0.0002"], ["5", "0.0470 ± 0.0002"]], (
+    assert [line[place : place + 2] for line in section.lines] == [["5", "0.0370 ± 0.0002!"], ["5", "0.0470 ± 0.0002"]], (
         "not by a lambda of validation"
     )
     assert table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1)) and "10 rows in 2 groups, means over seed" in table.title
@@ -395,3 +396,18 @@ def test_two_files_side_by_side():
 def test_unknown_table_names_those_there_are():
     with pytest.raises(UsageError, match="there is no table x .there are: .*summary.*yen2014-table1"):
         build(name="x")
+
+
+def test_summary_marks_the_best_and_compares_the_others_with_it():
+    scores = {"rf": (0.80, 0.82, 0.81), "kernel": (0.90, 0.95, 0.91), "rb": (0.70,)}
+    rows = [
+        row(method=method, seed=seed, score=score, metric="accuracy") for method, own in scores.items() for seed, score in enumerate(own)
+    ]
+    cells = {cell["method"]: cell for cell in summary(*rows, group_by="dataset,method").cells}
+    assert [cell["best"] for cell in cells.values()] == [False, True, False]
+    assert cells["rf"]["paired_p"] == pytest.approx(scipy.stats.ttest_rel(scores["rf"], scores["kernel"]).pvalue)
+    assert (cells["rf"]["pairs"], cells["rb"]["pairs"], cells["rb"]["paired_p"], cells["kernel"]["paired_p"]) == (3, 1, None, None)
+    low = [row | {"metric": "rmse"} for row in rows]
+    assert [cell["best"] for cell in summary(*low, group_by="dataset,method").cells] == [False, False, True]
+    text = render(summary(*rows), "text")
+    assert text.count("0.9500!") == 1 and "!: the best score of its data set" in text

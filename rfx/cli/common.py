@@ -100,6 +100,19 @@ def plan_names():
     return list(papers.plans())
 
 
+def _table_names():
+    from rfx import papers
+
+    return list(papers.tables())
+
+
+def _figure_names():
+    from rfx import papers
+
+    return list(papers.figures())
+
+
+complete_table, complete_figure = completing(_table_names), completing(_figure_names)
 complete_method, complete_data, complete_plan = completing(_method_names), completing(data_names), completing(plan_names)
 
 
@@ -210,7 +223,7 @@ def json_option(command):
 def print_row(row: dict, as_json: bool) -> None:
     """A results row on standard output: JSON, or the lines a person reads."""
     if as_json:
-        click.echo(json.dumps(_finite(row), default=_plain, allow_nan=False))
+        print_json(row)
         return
     for name, text in _readable(row):
         click.echo(f"{name:<12} {text}")
@@ -280,6 +293,11 @@ def _relative_gap(row) -> float | None:
     return None if row["gap"] is None else row["gap"] / max(abs(row["objective"]), 1e-300)
 
 
+def print_json(value) -> None:
+    """JSON in a line on standard output; null stands for numbers that JSON does not have."""
+    click.echo(json.dumps(_finite(value), default=_plain, allow_nan=False))
+
+
 def _plain(value):
     return value.item() if hasattr(value, "item") else str(value)
 
@@ -296,7 +314,7 @@ def _finite(value):
 def print_path(rows: list[dict], as_json: bool) -> None:
     """The rows of a path over lambda: a JSON list, or a line each."""
     if as_json:
-        click.echo(json.dumps(_finite(rows), default=_plain, allow_nan=False))
+        print_json(rows)
         return
     trained = rows[0].get("score") is None
     metric = "train score" if trained else "score" if rows[0].get("metric") is None else rows[0]["metric"]

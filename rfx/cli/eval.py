@@ -2,12 +2,29 @@
 
 import click
 
-from rfx.cli.common import finish, header_option, json_option, named, print_measures, print_row, strict_option, threads_option
+from rfx.cli.common import (
+    complete_data,
+    finish,
+    header_option,
+    json_option,
+    named,
+    print_measures,
+    print_row,
+    strict_option,
+    threads_option,
+)
 
 
 @click.command("eval")
 @click.argument("model", type=click.Path(dir_okay=False))
-@click.option("--data", "dataset", required=True, metavar="NAME|FILE", help="A data set's name (its test part is used), a file, or -.")
+@click.option(
+    "--data",
+    "dataset",
+    required=True,
+    metavar="NAME|FILE",
+    shell_complete=complete_data,
+    help="A data set's name (its test part is used), a file, or -.",
+)
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the row to this CSV file.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")

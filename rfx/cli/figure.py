@@ -2,11 +2,11 @@
 
 import click
 
-from rfx.cli.common import force_option
+from rfx.cli.common import complete_figure, force_option
 
 
 @click.command("figure", short_help="Draw a paper's figure, ours beside theirs, from a results file.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_figure)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run wrote.")
 @click.option("--output", metavar="DIR|STEM", help="Folder (an existing one, or with / at its end), or name of the files.  [default: NAME]")
 @click.option("--trace", metavar="FILE", help="Traces of the runs.  [default: beside the results, results.trace.csv]")

@@ -2,12 +2,12 @@
 
 import click
 
-from rfx.cli.common import force_option, header_option, named, strict_option, threads_option
+from rfx.cli.common import complete_data, force_option, header_option, named, strict_option, threads_option
 
 
 @click.command("predict")
 @click.argument("model", type=click.Path(dir_okay=False))
-@click.argument("source", metavar="NAME|FILE", default="-")
+@click.argument("source", metavar="NAME|FILE", default="-", shell_complete=complete_data)
 @click.option("--decision", is_flag=True, help="Decision values (one per class where there are several) instead of labels.")
 @click.option("--proba", is_flag=True, help="Probabilities instead of labels, one per class in the order that `rfx info` says.")
 @click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Where to write; - is standard output.")

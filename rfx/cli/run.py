@@ -8,6 +8,7 @@ import sys
 import click
 
 from rfx.cli.common import Count, complete_plan, named
+from rfx.cli.progress import Progress, quiet_option, stamp
 from rfx.methods.options import TIMEOUT
 
 
@@ -34,9 +35,10 @@ from rfx.methods.options import TIMEOUT
 @click.option("--json", "as_json", is_flag=True, help="Print what became of the plan, rows included, as JSON.")
 @click.option("--trace", metavar="FILE", help="Keep in this CSV file what each run's solver reports step by step, by the key of its row.")
 @click.option("--log", metavar="FILE", help="Add the progress to this file, each line with its time, instead of standard error.")
+@quiet_option
 @click.option("--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop.")
 @click.option("--example", is_flag=True, help="Print a plan with comments that runs, and stop.")
-def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, trace, log, as_list, example):
+def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, trace, log, quiet, as_list, example):
     """Make the runs of PLAN (a name, or a TOML file) that have no row in the results file yet.
 
     Each run is a process of its own and one row. A run that fails gets a row with its reason; the others go on. Exit
@@ -70,13 +72,14 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
 
     from rfx.experiments import runner
 
-    with _report(log) as report:
-        summary = runner.run(loaded, results, jobs, timeout, retry_failed, report, trace=trace)
-        report(_in_words(summary))
+    with _report(log) as report, Progress(loaded.name, quiet, report if log else None) as progress:
+        say = report if log else (lambda text: None) if quiet else progress.say
+        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.count)
+        say(_in_words(summary))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)
         click.echo()
-    if loaded.table and log is None:
+    if loaded.table and log is None and not quiet:
         click.echo(f"rfx table {loaded.table} --results {results} prints the table", err=True)
     return summary.exit_code
 
@@ -99,8 +102,6 @@ def _report(log):
     if log is None:
         yield lambda text: click.echo(text, err=True)
         return
-    import time
-
     from rfx.errors import DataError, RfxError
 
     try:
@@ -110,7 +111,7 @@ def _report(log):
     with file:
 
         def report(text):
-            file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {text}\n")
+            file.write(f"{stamp()} {text}\n")
 
         try:
             yield report

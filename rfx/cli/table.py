@@ -2,11 +2,11 @@
 
 import click
 
-from rfx.cli.common import format_option
+from rfx.cli.common import complete_table, format_option
 
 
 @click.command("table", short_help="Print a paper's table, ours beside theirs, from a results file.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_table)
 @click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run or rfx eval wrote.")
 @format_option
 @click.option("--trace", metavar="FILE", help="Traces of the runs.  [default: beside the results, results.trace.csv]")

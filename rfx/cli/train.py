@@ -134,7 +134,7 @@ def command(
         raise UsageError("--curve goes into --trace; give --trace FILE")
     from rfx import files, methods
     from rfx import model as model_file
-    from rfx.experiments import heldout, single, streamed, traces
+    from rfx.experiments import baseline, heldout, single, streamed, traces
     from rfx.experiments import results as results_file
     from rfx.methods import weights
 
@@ -191,7 +191,7 @@ def command(
         print_path(rows, as_json)
     else:
         print_row(rows[0], as_json)
-    poor = [words for words in map(single.no_better, rows) if words]
+    poor = [words for words in map(baseline.no_better, rows) if words]
     if poor:
         click.echo(f"rfx: {f'at {len(poor)} of {len(rows)} lambdas ' if len(rows) > 1 else ''}{poor[0]}", err=True)
     finish(rows)

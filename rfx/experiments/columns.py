@@ -40,7 +40,7 @@ class Columns:
     asked: list[dict]
 
     def heading(self, name: str) -> str:
-        return _GIVEN.get(name, name)
+        return heading(name)
 
     def constant(self) -> str:
         """What is the same in all rows, in one line; what a table leaves out."""
@@ -56,6 +56,11 @@ class Columns:
         if found not in self.names:
             raise UsageError(f"no row has a column {name.strip()}{or_near(name.strip(), self.names)}")
         return found
+
+
+def heading(name: str) -> str:
+    """What a person calls a column."""
+    return _GIVEN.get(name, name)
 
 
 def of(rows: list[dict]) -> Columns:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rfx import methods
 from rfx.data import registry
 from rfx.errors import UsageError
+from rfx.kernels import KERNELS
 
 SCHEMA = 1
 # What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take, its trace, who
@@ -22,6 +23,8 @@ _OUTCOMES = frozenset(("lam", "n_features"))
 _YOUNGER = {"perceptron_scale": "kernel"}
 # Files that count by their content.
 _FILES = ("dataset", "test", "sample_weight")
+# What counts for the default bandwidth of a kernel that has none, whatever the default is.
+_NO_GAMMA = "paper"
 # What the key of one lambda of a path has among its options: the path that it was solved along.
 _NOT_DECLARED = frozenset(("along",))
 
@@ -64,7 +67,11 @@ def resolved(spec: dict) -> dict:
 
 @lru_cache
 def _defaults(method, kernel) -> dict:
-    return {name: value for name, value in methods.get(method).defaults(kernel).items() if value is not None and name != "seed"}
+    found = {name: value for name, value in methods.get(method).defaults(kernel).items() if value is not None and name != "seed"}
+    kernel = found.get("kernel") if kernel is None else kernel
+    if "gamma" in found and kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters:
+        found["gamma"] = _NO_GAMMA
+    return found
 
 
 def old_key(spec: dict) -> str:

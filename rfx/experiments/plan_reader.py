@@ -19,8 +19,8 @@ _MOST_SAID = 1000
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
 _QUICK = ("keep", "set", "skip")
 _TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool,
-          "trace": bool, "repetitions": int}  # fmt: skip
-_LOWEST = {"seed": 0, "threads": 1, "repetitions": 1, "timeout": 1e-3}
+          "trace": bool, "repetitions": int, "cv": int, "holdout": (int, float)}  # fmt: skip
+_LOWEST = {"seed": 0, "threads": 1, "repetitions": 1, "timeout": 1e-3, "cv": 2, "holdout": 1e-9}
 _HIGHEST = 2**63 - 1
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rfx import env, interrupts
-from rfx.experiments import keys, results, traces
+from rfx.experiments import baseline, keys, results, traces
 from rfx.experiments.child import NO_DATA
 from rfx.experiments.plan import Plan, describe
 
@@ -73,13 +73,16 @@ def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=())
     return [run for run in plan.runs if keys.key(run) not in found or not settled(run, found[keys.key(run)])]
 
 
-def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=CHILD, trace=None) -> Summary:
+def run(
+    plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=CHILD, trace=None, progress=None
+) -> Summary:
     """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file `path`.
 
-    `timeout` (seconds, for each run) goes before the plan's own. `report` gets one line a run. `command` is the child's
-    command line, to which the spec is added. `trace` is the file for the traces of the runs that ask for one; by default it is
-    beside the results. Raises LockedError when another runner holds `path`, KeyboardInterrupt
-    after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
+    `timeout` (seconds, for each run) goes before the plan's own. `report` gets one line a run. `command` is the child's command
+    line, to which the spec is added. `trace` is the file for the traces of the runs that ask for one; by default it is beside the
+    results. `progress(done, total, words)` is told when a run begins or ends; words: the runs at work. Raises LockedError when
+    another runner holds `path`, KeyboardInterrupt after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows
+    that say so.
     """
     with results.exclusive(path), interrupts.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
@@ -89,7 +92,7 @@ def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambd
             traces.check(trace)
         todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else ())
         report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
-        _Pool(path, trace, jobs, timeout, report, command).work(todo)
+        _Pool(path, trace, jobs, timeout, report, command, progress).work(todo)
         rows = list(keys.rows_of(plan.runs, results.read(path)).values()) if Path(path).exists() else []
         return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
 
@@ -97,8 +100,9 @@ def run(plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambd
 class _Pool:
     """Up to `jobs` children at a time; the parent alone writes rows."""
 
-    def __init__(self, path, trace, jobs, timeout, report, command):
+    def __init__(self, path, trace, jobs, timeout, report, command, progress=None):
         self.path, self.trace, self.jobs, self.timeout, self.report, self.command = path, trace, jobs, timeout, report, list(command)
+        self.progress = progress
         self.children = []
         self.without = {}  # data set that can't be had -> why; asked for once a call, for a download is tried for long
         self.done = self.total = 0
@@ -116,6 +120,7 @@ class _Pool:
                         self.write(spec, row)
                         continue
                     self.children.append(_Child(spec, self.command, self.jobs, self.timeout))
+                    self.tell()
                 finished = [child for child in self.children if child.finished()]
                 for child in finished:
                     self.children.remove(child)
@@ -135,6 +140,10 @@ class _Pool:
             for child in self.children:
                 child.kill()
 
+    def tell(self):
+        if self.progress is not None:
+            self.progress(self.done, self.total, "; ".join(describe(child.spec) for child in self.children))
+
     def write(self, spec, row):
         steps = row.pop("trace", None)
         if steps:
@@ -144,6 +153,7 @@ class _Pool:
         if row["params"].get("error") == NO_DATA:
             self.without[spec["dataset"]] = row["message"]
         self.done += 1
+        self.tell()
         self.report(f"[{self.done}/{self.total}] {describe(spec)}: {_in_words(row)}")
 
 
@@ -277,6 +287,8 @@ def _in_words(row) -> str:
     words = []
     if row.get("score") is not None:
         words.append(f"{row.get('metric') or 'score'} {row['score']:.4g}")
+    elif "train_score" in row["params"]:
+        words.append(f"{'rmse' if row.get('task') == 'regression' else 'accuracy'} {row['params']['train_score']:.4g} on the training rows")
     if row.get("model_size") is not None:
         words.append(f"size {row['model_size']}")
     if results.seconds_train(row) is not None:
@@ -285,4 +297,6 @@ def _in_words(row) -> str:
         words.append(f"{row['peak_rss_mb']:.0f} MB")
     if row.get("converged") is False:
         words.append("did not converge")
+    if baseline.no_better(row):
+        words.append("no better than a constant")
     return ", ".join(words) or "ok"

@@ -9,11 +9,12 @@ from rfx import data, env, methods
 from rfx.data import rowweights
 from rfx.data.table import Reading
 from rfx.errors import DataError
-from rfx.experiments import heldout, keys, metrics, results, streamed, traces
+from rfx.experiments import baseline, heldout, keys, metrics, results, streamed, traces
 from rfx.options import Path as LamPath
 
 # what info holds that has a column of its own; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
+_NOT_IN_ROW = IN_COLUMNS | {"scores"}
 _HELD_OUT = ("cv", "holdout", "calibrate")
 
 
@@ -74,8 +75,8 @@ def execute(spec: dict, model: Path | None = None) -> dict:
     The score is on the test rows; where there are none, on training rows held out as cv or holdout of the spec say, which params
     then has as scored_on. What is held out besides test rows is in params as held_out_score. With train_score in the spec, and
     where there is no other score, params has the score on the training rows: train_score, and train_relative_error for regression.
-    It is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec, the row has the
-    solver's steps under that name, which is no column: they go into a file of their own.
+    Beside another score it is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec,
+    the row has the solver's steps under that name, which is no column: they go into a file of their own.
     """
     method, split = train(spec)
     return _rows(spec, method, split, [method], [model])[0]
@@ -88,51 +89,40 @@ def _rows(spec, method, split, points, paths) -> list[dict]:
         for point, curve in zip(points, heldout.calibrated(spec["calibrate"], held, method), strict=True):
             point.calibration = curve
             point.info["calibration"] = curve.words()
-    rows = [_held_out(finish(point, split, path), split, held, method, place) for place, (point, path) in enumerate(zip(points, paths))]
-    for point, found in zip(points, rows):
-        if split.y_train is not None and (spec.get("train_score") or found.get("score") is None):
-            scores = evaluate(point, split.X_train, split.y_train)
-            found["params"] |= {f"train_{name}": scores[name] for name in ("score", "relative_error") if name in scores}
-            if found.get("score") is None:
-                found["params"]["constant_score"] = constant(method, split.y_train, split.y_train)
-    return [_traced(found, point, spec) for found, point in zip(rows, points)]
+    return [_row_of(spec, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
 
 
-def _held_out(row, split, held, method, place):
-    """The row with the score on held-out rows, and what always saying the same would have scored on the rows of its score."""
-    y = split.y_test
+def _row_of(spec, split, method, held, place, point, path) -> dict:
+    """The row of `point`, the model number `place` of `method`; the model file has its scores, too."""
+    metric = "rmse" if method.task == "regression" else "accuracy"
+    evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
+    more, told, y = {}, [], split.y_test
+    if evaluation:
+        told.append([evaluation["score"], f"{len(y):,} test rows"])
     if held is not None:
         found = method.judge(held.decisions[place], held.y)
-        if split.X_test is None:
-            y = held.y
-            row |= found | {"n_test": len(y)}
-            row["params"]["scored_on"] = held.by
+        told.append([found["score"], held.by])
+        if evaluation:
+            more = {"held_out_score": found["score"], "held_out_on": held.by}
         else:
-            row["params"] |= {"held_out_score": found["score"], "held_out_on": held.by}
-    if y is not None and split.y_train is not None:
-        row["params"]["constant_score"] = constant(method, split.y_train, y)
-    return row
+            evaluation, y = found | {"n_test": len(held.y), "scored_on": held.by}, held.y
+    known = split.y_train is not None
+    if known and not evaluation:
+        more, y = _on_training_rows(point, split), split.y_train
+        told.append([more["train_score"], "the training rows themselves"])
+    if known:
+        more["constant_score"] = baseline.constant(method, split.y_train, y)
+    point.info["scores"] = [{"metric": metric, "score": score, "on": words} for score, words in told]
+    found = row(point, point.save(path), evaluation)
+    if known and spec.get("train_score") and "train_score" not in more:
+        more |= _on_training_rows(point, split)
+    found["params"] |= more
+    return _traced(found, point, spec)
 
 
-def constant(method, y_train, y) -> float:
-    """The score, on rows with targets y (m,), of the most frequent label or the mean of the training targets y_train (n,)."""
-    y_train, y = np.asarray(y_train), np.asarray(y)
-    if method.task == "regression":
-        mean, y = (method.target_scaler.transform(part) for part in (np.mean(y_train), y))
-        return float(np.sqrt(np.mean((y - mean) ** 2)))
-    labels, counts = np.unique(y_train, return_counts=True)
-    return float(np.mean(y == labels[np.argmax(counts)]))
-
-
-def no_better(row: dict) -> str | None:
-    """The sentence that a row's score is no better than a constant's; None where it is."""
-    params, rmse = row["params"], row["task"] == "regression"
-    score = params.get("train_score") if row.get("score") is None else row["score"]
-    least = params.get("constant_score")
-    if score is None or least is None or (score < least if rmse else score > least):
-        return None
-    same = "the mean of the targets" if rmse else "always the most frequent label"
-    return f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, which {same} has"
+def _on_training_rows(method, split) -> dict:
+    scores = evaluate(method, split.X_train, split.y_train)
+    return {f"train_{name}": scores[name] for name in ("score", "relative_error") if name in scores}
 
 
 def _traced(row, method, spec):
@@ -155,11 +145,6 @@ def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
     for point in points:
         point.info["key"] = keys.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
     return _rows(spec, method, split, points, paths)
-
-
-def finish(method, split, model: Path | None) -> dict:
-    """Save and evaluate a trained method on the test rows, if there are any; its row."""
-    return row(method, method.save(model), {} if split.X_test is None else evaluate(method, split.X_test, split.y_test))
 
 
 def evaluate(method, X, y, detailed: bool = False) -> dict:
@@ -188,7 +173,7 @@ def row(method, model_bytes: int, evaluation: dict) -> dict:
     """The results row of a trained method and its evaluation; params holds every option and what was learnt from data."""
     info = method.info
     params = {name: value for name, value in method.params.items() if value is not None and name not in IN_COLUMNS}
-    params |= {name: value for name, value in info.items() if name not in IN_COLUMNS and value is not None}
+    params |= {name: value for name, value in info.items() if name not in _NOT_IN_ROW and value is not None}
     params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
     columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}
     return columns | {

@@ -46,11 +46,12 @@ def _listed(rows, given) -> Table:
     shown = [*columns.ALWAYS, *given.varying]
     metric, outcomes = _metric(rows)
     lines, cells = [], []
-    for row, values in zip(rows, given.values):
+    best = _best([((row["dataset"], row["metric"]), row["score"] if row["status"] == "ok" else None) for row in rows])
+    for place, (row, values) in enumerate(zip(rows, given.values)):
         line = [columns.written(name, values.get(name)) for name in shown]
         for name, (_, write) in columns.OUTCOMES.items():
             value = columns.outcome(row, name)
-            line.append(DASH if value is None else write(value) + ("*" if name == "score" and row["converged"] is False else ""))
+            line.append(DASH if value is None else write(value) + (_marks(place in best, row["converged"]) if name == "score" else ""))
         if metric is None:
             line.insert(len(shown) + 1, row["metric"] or DASH)
         lines.append(line)
@@ -61,7 +62,44 @@ def _listed(rows, given) -> Table:
             | {name: values.get(name) for name in given.varying if name not in _CELLS}
         )
     headings = [given.heading(name) for name in shown] + outcomes
-    return Table("summary", f"{len(rows)} rows", [Section("", headings, lines, len(columns.ALWAYS))], _notes(rows, given, shown), cells)
+    notes = ([_BEST] if best else []) + _notes(rows, given, shown)
+    return Table("summary", f"{len(rows)} rows", [Section("", headings, lines, len(columns.ALWAYS))], notes, cells)
+
+
+_BEST = "!: the best score of its data set"
+
+
+def _marks(best, converged) -> str:
+    return ("!" if best else "") + ("*" if converged is False else "")
+
+
+def _best(scores) -> set[int]:
+    """The places of the best scores of each family of two or more; scores: ((family, metric), score or None), rmse is better low."""
+    families: dict[tuple, list] = {}
+    for place, ((family, metric), score) in enumerate(scores):
+        if score is not None and metric:
+            families.setdefault((family, metric), []).append((-score if metric == "rmse" else score, place))
+    # where all are the same, none is best
+    several = [found for found in families.values() if len({score for score, _ in found}) > 1]
+    return {place for found in several for score, place in found if score == max(found)[0]}
+
+
+def _paired(group, best) -> tuple[float | None, int]:
+    """(p, pairs) of the paired t-test of two groups of rows by their scores on the same data with the same seed; p None where that
+    can't be said."""
+    means = []
+    for rows in (group, best):
+        found: dict[tuple, list] = {}
+        for row in rows:
+            if row["score"] is not None:
+                found.setdefault((row["dataset"], row["split"], row["params"].get("test"), row["seed"]), []).append(row["score"])
+        means.append({name: sum(scores) / len(scores) for name, scores in found.items()})
+    less = seeds.mean(means[0][name] - means[1][name] for name in means[0].keys() & means[1].keys())
+    if less is None or not less.sd:
+        return None, 0 if less is None else less.n
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5))), less.n
 
 
 def _by(given, group_by, mean_over) -> tuple[list[str], str]:
@@ -80,23 +118,32 @@ def _grouped(rows, given, by, words) -> Table:
             own = {name: asked.get(name) for name in by} | {"metric": row["metric"]}
             groups.setdefault(json.dumps(canonical(own | {"none": 0}), sort_keys=True), []).append((own, row))
     lines, cells = [], []
-    for group in groups.values():
+    known = [[row for _, row in group] for group in groups.values()]
+    means = [seeds.mean(row["score"] for row in found) for found in known]
+    families = [(group[0][0].get("dataset"), group[0][0]["metric"]) for group in groups.values()]
+    best = _best([(family, mean and mean.value) for family, mean in zip(families, means)])
+    best_of = {families[place]: known[place] for place in best}
+    for place, group in enumerate(groups.values()):
         own, found = group[0][0], [row for _, row in group]
-        means = {name: seeds.mean(columns.outcome(row, name) for row in found) for name in columns.OUTCOMES}
+        outcome = {name: seeds.mean(columns.outcome(row, name) for row in found) for name in columns.OUTCOMES}
         line = [columns.written(name, own[name]) for name in by] + [str(len(found))]
         for name, (_, write) in columns.OUTCOMES.items():
-            text = DASH if means[name] is None else seeds.spread(means[name].value, means[name].sd, write)
-            line.append(text + ("*" if name == "score" and any(row["converged"] is False for row in found) else ""))
+            text = DASH if outcome[name] is None else seeds.spread(outcome[name].value, outcome[name].sd, write)
+            converged = not any(row["converged"] is False for row in found)
+            line.append(text + (_marks(place in best, converged) if name == "score" else ""))
+        p, pairs = _paired(found, best_of[families[place]]) if families[place] in best_of and place not in best else (None, 0)
+        line.insert(len(by) + 2, DASH if p is None else f"{p:.2g}")
         if metric is None:
-            line.insert(len(by) + 2, own["metric"] or DASH)
+            line.insert(len(by) + 3, own["metric"] or DASH)
         lines.append(line)
-        spreads = {f"{name}_sd": value and value.sd for name, value in means.items()}
-        cells.append(own | {"n": len(found)} | {name: value and value.value for name, value in means.items()} | spreads)
-    headings = [given.heading(name) for name in by] + ["n"] + outcomes
+        spreads = {f"{name}_sd": value and value.sd for name, value in outcome.items()}
+        told = {"n": len(found), "best": place in best, "paired_p": p, "pairs": pairs}
+        cells.append(own | told | {name: value and value.value for name, value in outcome.items()} | spreads)
+    headings = [given.heading(name) for name in by] + ["n", outcomes[0], "paired p", *outcomes[1:]]
     title = f"{sum(row['status'] == 'ok' for row in rows)} rows in {len(groups)} groups, {words}: mean ± standard deviation"
-    return Table(
-        "summary", title, [Section("", headings, lines, min(len(by), 2))], _notes(rows, given, (), "in at least one of the runs"), cells
-    )
+    notes = [f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same seed"] if best else []
+    notes += _notes(rows, given, (), "in at least one of the runs")
+    return Table("summary", title, [Section("", headings, lines, min(len(by), 2))], notes, cells)
 
 
 def _metric(rows) -> tuple[str | None, list[str]]:

@@ -1,13 +1,16 @@
 """What a kernel is: a class that declares its name, how it compares rows and what it needs; and all of them by name."""
 
+import logging
+
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.errors import DataError, UsageError, or_near
+from rfx.errors import UsageError, or_near
 from rfx.model import Array
 from rfx.options import Option
 from rfx.plugins import Registry
 
+log = logging.getLogger(__name__)
 _MEDIAN_PAIRS = 2000
 _PAIR_VALUES = 1 << 22
 
@@ -95,11 +98,11 @@ class GammaKernel(Kernel):
     def median(self, X, seed: int) -> float:
         """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different rows; 1 / median |x.y| for dot.
 
-        Raises DataError where the median is zero.
+        Where the median is zero, it is over the pairs that are not; where there are none, `paper_gamma` and a warning.
         """
         n_rows = X.shape[0]
         if n_rows < 2:
-            raise DataError(f"gamma 'median' needs two rows, but there is {n_rows}; give gamma as a number")
+            return self._without_median("there is one row only")
         rng = np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
         second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
@@ -108,9 +111,14 @@ class GammaKernel(Kernel):
         )
         median = float(np.median(distances))
         if median == 0:
-            what = "have nothing in common" if self.metric == "dot" else "are identical"
-            raise DataError(f"gamma 'median' is infinite: half of the random pairs {what}; give gamma as a number")
+            if not distances.any():
+                return self._without_median("no two rows have anything in common" if self.metric == "dot" else "the rows are all the same")
+            median = float(np.median(distances[distances > 0]))
         return 0.5 / median if self.metric == "squared" else 1.0 / median
+
+    def _without_median(self, why):
+        log.warning("gamma 'median' can't be had, for %s; it is %g", why, self.paper_gamma)
+        return self.paper_gamma
 
     def scale(self, Z, params):
         Z *= np.sqrt(params["gamma"]) if self.metric in ("squared", "dot") else params["gamma"]

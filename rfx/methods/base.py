@@ -43,8 +43,7 @@ class Method(Choosing):
     incremental = False
     # told of the steps of training, a dict each: see rfx.methods.watch and rfx.methods.choices
     progress = None
-    # what makes probabilities of its decision values, where its loss has none
-    calibration: Calibration | None = None
+    calibration: Calibration | None = None  # what makes probabilities of decision values, where the loss has none
     # whether its loss can count rows by weights
     weighted = False
     arrays: dict[str, model_file.Array] = {

@@ -45,6 +45,10 @@ class BinnedMethod(Method):
             return losses.get_loss(self.default_loss)
         return super()._choose_loss()
 
+    def _choose(self, X, Y):
+        self._check_memory(X.shape[0])
+        super()._choose(X, Y)
+
     def _sample(self, X) -> BinningMap:
         """All --n-grids grids."""
         p = self.params

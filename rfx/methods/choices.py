@@ -6,13 +6,17 @@ several lambdas at once (`_fit_each`). Nothing but training rows takes part; the
 
 import copy
 import itertools
+import logging
 import time
 
 import numpy as np
 
 from rfx.methods import gamma, weights
-from rfx.methods.validation import HELD_OUT, LAMS, error, held_out, spread, step
+from rfx.methods.validation import HELD_OUT, JUDGES, LAMS, error, parts, spread, step
 
+log = logging.getLogger(__name__)
+# Below so many rows lambda is not chosen, but this.
+FEWEST, FEW_LAM = 5, 1.0
 # Lambdas in a row with more than the least error after which smaller ones are not tried.
 WAIT = 2
 # Relative duality gap of the models that only judge, where --tol says nothing.
@@ -23,13 +27,15 @@ class Choosing:
     """What a method is given as a word, `validation`, `tuned` or one of its own, becomes a number in `chosen`; `validation` says how.
 
     searched: the values tried of each option, gamma's as multiples of the median's. stages: what is chosen together, one stage after
-    another. held_out_share, held_out_rows: how many of the rows are held out, and the most to fit to and to judge by.
+    another. held_out_share, held_out_rows: how many of the rows are held out, and the most to fit to and to judge by; judges: the least to
+    judge by, see `validation.parts`.
     """
 
     searched: dict[str, tuple] = {}
     stages: tuple[tuple[str, ...], ...] = (("gamma", "lam"),)
     held_out_share = HELD_OUT
     held_out_rows: int | None = None
+    judges = JUDGES
     # whether every lambda is tried
     _every = False
     # of the rows that are fitted to, and of those that a trial is judged by; None for ones
@@ -40,9 +46,13 @@ class Choosing:
         """Sets self.chosen, self.lam, self.validation (a list of `validation.step`) and self._seconds_validation."""
         start, p = time.perf_counter(), self.params
         self.chosen, self.validation = {}, []
-        words = {name: list(values) for name, values in self.searched.items() if isinstance(p.get(name), str) and name != "gamma"}
+        words = {name: self._candidates(name, Y) for name in self.searched if isinstance(p.get(name), str) and name != "gamma"}
         if p.get("lam_path"):
             words.pop("lam", None)
+        elif "lam" in words and X.shape[0] < FEWEST:
+            del words["lam"]
+            self.chosen["lam"] = FEW_LAM
+            log.warning("lambda is %g, for there are too few rows to choose it by validation; --lam sets it", FEW_LAM)
         if "gamma" in p and gamma.has_gamma(p["kernel"]):
             if p["gamma"] == "tuned":
                 self.chosen["gamma"], self.validation = gamma.tuned(p["kernel"], X, Y, self._tuning_lams(), p["seed"], self.weights)
@@ -53,6 +63,10 @@ class Choosing:
             self.chosen, self.validation = self.chosen | found, self.validation + steps
         self.lam = self.chosen.get("lam", p.get("lam"))
         self._seconds_validation = time.perf_counter() - start
+
+    def _candidates(self, name: str, Y) -> list:
+        """The values that are tried of an option other than gamma."""
+        return list(self.searched[name])
 
     def _tuning_lams(self) -> list[float]:
         """The ridge parameters of `--gamma tuned`, which takes the best of them."""
@@ -116,13 +130,17 @@ def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
     are too few rows.
     """
     given = " and ".join(f"--{name.replace('_', '-')} is {method.params[name]!r}" for name in grid)
-    kept, out = held_out(X.shape[0], method.held_out_share, method.params["seed"], given)
-    kept, out = kept[spread(len(kept), method.held_out_rows)], out[spread(len(out), method.held_out_rows)]
-    share, trial = len(kept) / X.shape[0], method._trial()
-    trial.weights, trial.weights_out = weights.part(method.weights, kept), weights.part(method.weights, out)
-    rows = X[kept], Y[kept], X[out], Y[out]
+    found = parts(X.shape[0], method.held_out_share, method.judges, method.params["seed"], given)
+    found = [(kept[spread(len(kept), method.held_out_rows)], out[spread(len(out), method.held_out_rows)]) for kept, out in found]
+    fitted, judged, trial = len(found[0][0]), sum(len(out) for _, out in found), method._trial()
+    shares = [len(kept) / X.shape[0] for kept, _ in found]
     best, steps = {name: values[0] for name, values in grid.items()}, []
-    target = trial._target_error(*rows, share)
+
+    def weighed(kept, out):
+        trial.weights, trial.weights_out = weights.part(method.weights, kept), weights.part(method.weights, out)
+        return X[kept], Y[kept], X[out], Y[out]
+
+    target = _mean(trial._target_error(*weighed(*part), share) for share, part in zip(shares, found))
     trial._every = target is not None
     measure = "mean squared error" if method.task == "regression" else "share of wrong labels"
     for stage in method.stages:
@@ -133,17 +151,28 @@ def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
         lams = grid["lam"] if "lam" in names else [best.get("lam", method.params.get("lam"))]
         tried, combinations = [], list(itertools.product(*(grid[name] for name in others)))
         for number, values in enumerate(combinations):
-            if method.progress is not None:
-                method.progress({"choosing": names, "tried": number, "of": len(combinations)})
             trial.chosen = method.chosen | best | dict(zip(others, values))
-            errors = trial._held_out_errors([lam * share for lam in lams], *rows)
-            tried += [[*values, *([lam] if "lam" in names else []), found] for lam, found in zip(lams, errors)]
+            errors = []
+            for part, (share, rows) in enumerate(zip(shares, found)):
+                if method.progress is not None:
+                    method.progress({"choosing": names, "tried": number * len(found) + part, "of": len(combinations) * len(found)})
+                errors.append(trial._held_out_errors([lam * share for lam in lams], *weighed(*rows)))
+            # where one part went on to smaller lambdas than another, that one's error stands for what it would have been
+            most = max(map(len, errors))
+            errors = [own + own[-1:] * (most - len(own)) for own in errors]
+            errors = np.average(errors, axis=0, weights=[len(out) for _, out in found]).tolist()
+            tried += [[*values, *([lam] if "lam" in names else []), error] for lam, error in zip(lams, errors)]
         names = [*others, *(["lam"] if "lam" in names else [])]
         errors = np.array([one[-1] for one in tried])
         # a model that is not finite judges nothing
         errors = np.where(np.isfinite(errors), errors, np.inf)
         place = int(np.argmin(errors if target is None else np.abs(errors - target)))
-        found = step(method.name, names, len(kept), len(out), measure, tried, place)
-        steps.append(found if target is None else found | {"target": target})
-        best |= dict(zip(names, found["chosen"]))
+        chosen = step(method.name, names, fitted, judged, measure, tried, place)
+        steps.append(chosen if target is None else chosen | {"target": target})
+        best |= dict(zip(names, chosen["chosen"]))
     return best, steps
+
+
+def _mean(values) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None

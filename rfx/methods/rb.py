@@ -44,7 +44,7 @@ class RB(BinnedMethod):
     default_loss = "squared"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     weighted = True
-    options = (*OPTIONS, CHOSEN_LAM.but(default=0.01), GROW)
+    options = (*OPTIONS, CHOSEN_LAM, GROW)
 
     def _bytes(self, number):
         # while R grows there is a copy of the rows that are not held out, and one of the numbers so far

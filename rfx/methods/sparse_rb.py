@@ -7,7 +7,7 @@ import numpy as np
 from rfx.methods import weights
 from rfx.methods.binned import OPTIONS, BinnedMethod
 from rfx.methods.options import LAM_L1, PRCD, SOLVER
-from rfx.methods.validation import GAMMA_FACTORS
+from rfx.methods.validation import GAMMA_FACTORS, L1_HELP, l1_lams
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import solve_prcd
 
@@ -29,9 +29,12 @@ class SparseRB(BinnedMethod):
     weighted = True
     options = (
         *OPTIONS,
-        LAM_L1.but(choices={"validation": "the best of 100, 10, 1, 0.1 on held-out rows"}),
+        LAM_L1.but(choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}, default="validation"),
         SOLVER.but(choices=SOLVER.choices | PRCD),
     )
+
+    def _candidates(self, name, Y):
+        return l1_lams(self, LAMBDAS, Y) if name == "lam" else super()._candidates(name, Y)
 
     def _bytes(self, number):
         # prcd keeps the rows of every bin, too

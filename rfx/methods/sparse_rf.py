@@ -8,7 +8,7 @@ from rfx.methods import weights
 from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
-from rfx.methods.validation import GAMMA_FACTORS, error
+from rfx.methods.validation import GAMMA_FACTORS, L1_HELP, error, l1_lams
 from rfx.operators.mapped import MapMatrix, feature_matrix, told_memory_mb
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
@@ -38,7 +38,7 @@ class SparseRF(LinearMethod):
         POOL,
         LAM_L1.but(
             choices={
-                "validation": "best of 1, 10, 100, 1000 on held-out rows",
+                "validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}",
                 "match-rf": "closest to rf there, as Yen et al. choose it",
             },
             default="validation",
@@ -48,6 +48,9 @@ class SparseRF(LinearMethod):
         TOL.but(help=f"{TOL.help} The `-e` of LIBLINEAR."),
         Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1, high=MOST, default=10),
     )
+
+    def _candidates(self, name, Y):
+        return l1_lams(self, LAMBDAS, Y) if name == "lam" else super()._candidates(name, Y)
 
     def check_given(self, given):
         super().check_given(given)

@@ -7,8 +7,13 @@ from rfx.errors import UsageError
 # The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2 regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
 LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+# Lambdas of L1 regularisation of a regression, as multiples of the range of the targets.
+L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Of the training rows, where a method says nothing else.
 HELD_OUT = 0.2
+# Rows that judge a choice, at least: where one part has fewer, all parts do in turn.
+JUDGES = 500
+L1_HELP = "of a regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled"
 GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 for this very method on held-out rows"
 LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
 
@@ -27,9 +32,31 @@ def held_out(count: int, share: float, seed: int, option: str) -> tuple[np.ndarr
     return np.sort(order[cut:]), np.sort(order[:cut])
 
 
+def parts(count: int, share: float, judges: int, seed: int, option: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What `held_out` gives; where that leaves fewer than `judges` rows to judge by, the parts of a cross-validation, 1 / share of them."""
+    first = held_out(count, share, seed, option)
+    number = round(1 / share)
+    if len(first[1]) >= judges or number < 2:
+        return [first]
+    order = np.random.default_rng(seed).permutation(count)
+    return [(np.sort(np.concatenate(rest)), np.sort(out)) for out, *rest in _turned(np.array_split(order, number))]
+
+
+def _turned(pieces):
+    """Each of the pieces first, then the others."""
+    return ([piece, *pieces[:number], *pieces[number + 1 :]] for number, piece in enumerate(pieces))
+
+
 def spread(count: int, most: int | None) -> np.ndarray:
     """At most `most` of so many places, evenly spread; all where most is None."""
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
+
+
+def l1_lams(method, lams, Y) -> list[float]:
+    """The lambdas of L1 regularisation that are tried: `lams`, or of a regression with targets Y as they are L1_SHARES of their range."""
+    if method.task != "regression" or method.params["target_scaling"] != "none":
+        return list(lams)
+    return [share * (float(np.ptp(Y)) or 1.0) for share in L1_SHARES]
 
 
 def error(task: str, decision, Y, weights=None) -> float:

@@ -1,0 +1,88 @@
+"""`rfx info`: what a model file is and how it was made."""
+
+import click
+
+from rfx.cli.common import print_json
+
+MOST_NAMED = 20  # columns and labels that are printed by name
+
+
+@click.command("info")
+@click.argument("model", type=click.Path(dir_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: everything that the file says, options and labels included.")
+def command(model, as_json):
+    """Say what a model file is: method, kernel, how it was made, its size, columns, labels, scores and probabilities.
+
+    Labels stand in the order of the columns of `rfx predict --proba` and `--decision`.
+    """
+    import os
+
+    from rfx import methods
+
+    method = methods.load(model)
+    found = _facts(method, os.path.getsize(model))
+    if as_json:
+        print_json(found)
+        return
+    for name, text in _lines(method, found):
+        click.echo(f"{name:<12} {text}")
+
+
+def _facts(method, size) -> dict:
+    from rfx.data import schema
+    from rfx.methods import calibration
+
+    labels = None if method.classes is None else schema.shown(method, method.classes)
+    columns = None if method.schema is None or method.schema.inputs is None else method.schema.titles()
+    return {
+        "method": method.name, "task": method.task, "labels": labels, "columns": columns, "n_inputs": method.info["n_inputs"],
+        "model_bytes": size, "probabilities": calibration.words(method), "params": method.params, "info": method.info,
+    }  # fmt: skip
+
+
+def _lines(method, found):
+    """(heading, text) of what a person reads."""
+    info = found["info"]
+    yield "model", f"{method.name}: {method.summary}"
+    kernel = found["params"].get("kernel")
+    numbers = {name: value for name, value in (info.get("kernel_params") or {}).items() if isinstance(value, (int, float))}
+    if kernel:
+        yield "kernel", ", ".join([kernel, *(f"{name} {value:.6g}" for name, value in numbers.items())])
+    yield "task", found["task"] + (f", loss {method.loss.name}" if method.loss else "")
+    if info.get("lam") is not None:
+        yield "lambda", f"{info['lam']:g}"
+    for step in info.get("validation") or ():
+        chosen = ", ".join(f"{name} {value:.4g}" for name, value in zip(step["options"], step["chosen"]))
+        yield "chosen", f"{chosen}: the best of {len(step['tried'])} on {step['held_out']} held-out rows"
+    of = f" of {info['n_features']} features" if info.get("n_features") else " support vectors"
+    yield "size", f"{info.get('model_size')}{of}, {found['model_bytes'] / 1024:.0f} KiB"
+    yield "columns", f"{found['n_inputs']}, scaling {found['params'].get('scaling')}" + _named(found["columns"])
+    if found["labels"] is not None:
+        yield "labels", f"{len(found['labels'])}" + _named(found["labels"])
+        yield "probability", found["probabilities"] or "none; train with --calibrate or --loss logistic"
+    elif method.target_scaler.kind != "none":
+        yield (
+            "target",
+            f"scaled by {method.target_scaler.kind}: less {method.target_scaler.shift:g}, divided by {method.target_scaler.scale:g}",
+        )
+    for score in info.get("scores") or ():
+        yield score["metric"], f"{score['score']:.4f} on {score['on']}"
+    split = f", split {info['split']}" if info.get("split") else ""
+    yield (
+        "trained on",
+        f"{info.get('dataset', 'data')}{split}: {info['n_train']} rows, seed {info.get('seed', found['params'].get('seed'))}",
+    )
+    if info.get("objective") is not None:
+        gap = "no certificate" if info.get("gap") is None else f"relative gap {info['gap'] / max(abs(info['objective']), 1e-300):.1e}"
+        ended = "converged" if info.get("converged") else "did not converge"
+        yield "training", f"objective {info['objective']:.6g}, {gap}, {info.get('n_iter')} iterations, {ended}"
+    if info.get("seconds_fit") is not None:
+        yield "seconds", f"features {info.get('seconds_features') or 0:.2f}, training {info['seconds_fit']:.2f}"
+
+
+def _named(names) -> str:
+    """The first of the names, in a row."""
+    if names is None:
+        return ""
+    texts = [f"{name:g}" if isinstance(name, float) else str(name) for name in names[:MOST_NAMED]]
+    return ": " + ", ".join(texts) + (", …" if len(names) > MOST_NAMED else "")

@@ -1,0 +1,87 @@
+"""Figures of any results file: what is drawn where, what is marked best, and what can't be drawn."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from rfx.errors import DataError, UsageError
+from rfx.experiments import figures_general as general
+
+
+def row(method="rf", score=0.5, dataset="a", seconds=1.0, metric="accuracy", **given):
+    options = {name: value for name, value in given.items() if name not in ("seed", "model_size", "validation")}
+    return {
+        "key": repr((method, dataset, given)), "status": "ok", "dataset": dataset, "split": None, "method": method, "kernel": "gaussian",
+        "solver": "rfx", "lam": given.get("lam"), "n_features": given.get("n_features"), "seed": given.get("seed", 0), "threads": 2,
+        "metric": metric, "score": score, "model_size": given.get("model_size", 10), "seconds_features": 0.0, "seconds_fit": seconds,
+        "seconds_predict": 0.1, "peak_rss_mb": 1.0, "cpu": "cpu", "converged": True, "message": None,
+        "params": {name: value for name, value in options.items() if name not in ("lam", "n_features")}
+        | ({"validation": given["validation"]} if "validation" in given else {}),
+    }  # fmt: skip
+
+
+def lines(axis):
+    return {line.get_gid(): np.column_stack(line.get_data()).tolist() for line in axis.lines}
+
+
+def test_a_path_has_the_mean_over_seeds_and_a_line_for_what_else_varies():
+    rows = [
+        row(lam=lam, gamma=gamma, seed=seed, score=lam + gamma + 0.1 * seed)
+        for lam, gamma, seed in itertools.product((0.1, 1.0), (2, 4), (0, 1))
+    ]
+    score, size = general.lambda_path(rows).axes
+    assert lines(score) == {
+        "score-a-rf, gamma 2": [[0.1, pytest.approx(2.15)], [1.0, pytest.approx(3.05)]],
+        "score-a-rf, gamma 4": [[0.1, pytest.approx(4.15)], [1.0, pytest.approx(5.05)]],
+    }
+    assert len(lines(size)) == 2 and score.get_xscale() == "log"
+
+
+def test_scores_against_features_of_each_data_set():
+    rows = [row(dataset=name, n_features=count, score=count / 100) for name in "ab" for count in (10, 20)]
+    figure = general.features(rows)
+    assert [lines(axis) for axis in figure.axes] == [{f"score-{name}-rf": [[10, 0.1], [20, 0.2]]} for name in "ab"]
+
+
+@pytest.mark.parametrize(("metric", "best"), [("accuracy", [4.0, 2.0]), ("rmse", [2.0, 0.5])])
+def test_a_grid_marks_its_best_cell(metric, best):
+    scores = {(2.0, 0.5): 0.1, (2.0, 2.0): 0.3, (4.0, 0.5): 0.4, (4.0, 2.0): 0.9}
+    rows = [row(gamma=gamma, lam=lam, score=score, metric=metric) for (gamma, lam), score in scores.items()]
+    axis = general.surface(rows).axes[0]
+    assert axis.images[0].get_array().tolist() == [[0.1, 0.3], [0.4, 0.9]]
+    across, up = (values[0] for values in axis.lines[0].get_data())
+    assert [float(axis.get_yticklabels()[up].get_text()), float(axis.get_xticklabels()[across].get_text())] == best
+
+
+def test_the_grid_of_one_run_is_what_its_validation_tried():
+    step = {
+        "options": ["gamma", "lam"],
+        "tried": [[1.0, 10.0, 0.2], [1.0, 1.0, 0.1]],
+        "error": "share of wrong labels",
+        "chosen": [1.0, 1.0],
+    }
+    axis = general.surface([row(validation=[step])]).axes[0]
+    assert axis.images[0].get_array().tolist() == [[0.1, 0.2]] and axis.lines[0].get_data()[0] == [0]
+
+
+def test_the_front_is_what_nothing_as_quick_is_better_than():
+    points = [(1, 0.5), (2, 0.4), (2, 0.7), (3, 0.7), (4, 0.9)]
+    assert general._front(points, "accuracy") == [(1, 0.5), (2, 0.7), (4, 0.9)]
+    assert general._front(points, "rmse") == [(1, 0.5), (2, 0.4)]
+    rows = [row(seconds=seconds, score=score, gamma=place) for place, (seconds, score) in enumerate(points)]
+    drawn = lines(general.pareto(rows).axes[0])
+    assert len(drawn["points-a-rf"]) == 5 and drawn["front-a"] == [[1, 0.5], [2, 0.7], [4, 0.9]]
+
+
+def test_what_can_t_be_drawn_is_said():
+    with pytest.raises(DataError, match="no row of the results file has a score"):
+        general.pareto([row() | {"status": "failed"}])
+    with pytest.raises(DataError, match="at several values of lambda"):
+        general.lambda_path([row(lam=1.0)])
+    with pytest.raises(DataError, match="vary in two options"):
+        general.surface([row(lam=1.0), row(lam=2.0)])
+    with pytest.raises(DataError, match="in setting tuned"):
+        general.features([row()], "tuned")
+    with pytest.raises(UsageError, match="has 13 data sets, of which 12 at most"):
+        general.pareto([row(dataset=f"d{number}") for number in range(13)])

@@ -67,7 +67,8 @@ def fitted(method, **given):
     row = {name: None for name in results.COLUMNS} | {name: model.info[name] for name in ("objective", "gap", "lam", "n_features")}
     params = {name: value for name, value in model.info.items() if name not in row}
     return row | {"status": "ok", "method": method, "dataset": "some", "kernel": given["kernel"], "metric": "accuracy", "n_train": len(X),
-                  "score": 0.9, "threads": 1, "cpu": "A Processor", "rfx": "0.1", "key": repr(given), "seed": given.get("seed", 0),
+                  "score": 0.9, "threads": 1, "cpu": "A Processor", "rfx": "0.1", "key": repr((method, given)),
+                  "seed": given.get("seed", 0),
                   "trace": [dict(step) for step in model.trace], "params": params | {"loss": given["loss"]}}  # fmt: skip
 
 

@@ -314,7 +314,33 @@ def test_refusals():
         methods.create("rb", kernel="gaussian")
     with pytest.raises(UsageError, match="--lam is 'match-rf'; it must be a number above 0 or validation"):
         methods.create("rb", lam="match-rf")
-    with pytest.raises(UsageError, match="--solver is 'liblinear'; it must be one of rfx, prcd"):
-        methods.create("sparse-rb", solver="liblinear")
+    with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, prcd, liblinear"):
+        methods.create("sparse-rb", solver="libsvm")
+    with pytest.raises(UsageError, match="solver liblinear has no squared loss here; choose squared_hinge or logistic"):
+        methods.create("sparse-rb", solver="liblinear", loss="squared", n_grids=4).fit(X, LABELS)
     with pytest.raises(UsageError, match="--n-grids is 0"):
         methods.create("rb", n_grids=0)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
+def test_rb_by_liblinear_is_the_same_minimum(loss):
+    options = {"loss": loss, "n_grids": 30, "lam": 0.5, "tol": 1e-6}
+    own, theirs = (methods.create("rb", solver=solver, **options).fit(X, LABELS) for solver in (None, "liblinear"))
+    assert theirs.info["solver"] == "liblinear" and theirs.info["gap"] <= 1e-3 * theirs.info["objective"]
+    assert theirs.info["objective"] == pytest.approx(own.info["objective"], rel=1e-4)
+    np.testing.assert_allclose(theirs.decision_function(X), own.decision_function(X), atol=0.01)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_sparse_rb_by_liblinear_is_the_same_minimum(loss):
+    options = {"loss": loss, "n_grids": 30, "lam": 0.5, "tol": 1e-5}
+    own, theirs = (methods.create("sparse-rb", solver=solver, **options).fit(X, LABELS) for solver in ("rfx", "liblinear"))
+    assert theirs.info["objective"] == pytest.approx(own.info["objective"], rel=1e-3)
+    assert theirs.info["model_size"] < theirs.info["n_features"]
+
+
+def test_bins_as_a_sparse_matrix():
+    grids = sample_grids("laplacian", X.shape[1], 7, 0, gamma=2.0)
+    ids, bins = grids.number(X)
+    Z = BinnedMatrix(ids, bins.starts)
+    np.testing.assert_array_equal(Z.to_csr().toarray(), Z.to_array())

@@ -11,6 +11,8 @@ from rfx.methods.watch import watcher
 from rfx.model import Array
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
+from rfx.solvers.base import Solution
+from rfx.solvers.published.liblinear import solve_liblinear
 
 N_GRIDS = Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256)
 OPTIONS = (
@@ -22,6 +24,16 @@ OPTIONS = (
     MAX_ITER,
     MAX_MEMORY.but(help="MiB that features may take."),
 )
+
+
+def solve_liblinear_each(method, Z, Y, penalty: str, callback=None) -> Solution:
+    """LIBLINEAR's solution for each column of Y (n, k) over the bins Z; penalty: l1 or l2."""
+
+    def solve(y, tell):
+        own = {"penalty": penalty, "seed": method.params["seed"]}
+        return solve_liblinear(Z, y, method.lam, method.loss, method._budget(), callback=tell, **own)
+
+    return method._each_output(Y, solve, callback)
 
 
 class BinnedMethod(Method):

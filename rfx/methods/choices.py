@@ -79,7 +79,7 @@ class Choosing:
     def _trial(self) -> "Choosing":
         """A copy to be fitted to some of the rows with the values in its `chosen`."""
         trial = copy.copy(self)
-        if "tol" in self.params and self.params["tol"] is None and self.params.get("solver", "rfx") == "rfx":
+        if "tol" in self.params and self.params["tol"] is None and self.params.get("solver") in (None, "rfx"):
             trial.params = self.params | {"tol": TOL}
         trial.held_out = trial.progress = None
         trial._seconds_features = 0.0

@@ -6,8 +6,8 @@ import numpy as np
 
 from rfx.features.binning import Bins
 from rfx.methods import weights
-from rfx.methods.binned import OPTIONS, BinnedMethod
-from rfx.methods.options import CHOSEN_LAM
+from rfx.methods.binned import OPTIONS, BinnedMethod, solve_liblinear_each
+from rfx.methods.options import CHOSEN_LAM, LIBLINEAR, SOLVER
 from rfx.methods.validation import GAMMA_FACTORS, LAMS, error, held_out
 from rfx.operators.binned import BinnedMatrix
 from rfx.options import Option
@@ -44,7 +44,8 @@ class RB(BinnedMethod):
     default_loss = "squared"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     weighted = True
-    options = (*OPTIONS, CHOSEN_LAM, GROW)
+    # without a default, for a new one would make other runs of those that were made before
+    options = (*OPTIONS, CHOSEN_LAM, GROW, SOLVER.but(choices=SOLVER.choices | LIBLINEAR, default=None))
 
     def _bytes(self, number):
         # while R grows there is a copy of the rows that are not held out, and one of the numbers so far
@@ -56,7 +57,11 @@ class RB(BinnedMethod):
             bins, Z = self._timed(self._number, grids, X)
         else:
             bins, Z, start = self._grow(grids, X, Y)
-        solution = self._solve(Z, Y, self.lam, start, self._budget(), self._watcher(grids.select(slice(0, Z.n_grids)), bins, Y))
+        callback = self._watcher(grids.select(slice(0, Z.n_grids)), bins, Y)
+        if self.params["solver"] == "liblinear":
+            solution = solve_liblinear_each(self, Z, Y, "l2", callback)
+        else:
+            solution = self._solve(Z, Y, self.lam, start, self._budget(), callback)
         self._keep_nonzero(grids, bins, Z, solution.coef)
         return solution
 
@@ -72,6 +77,7 @@ class RB(BinnedMethod):
         bins, Z = self._number(grids, X)
         dual = None
         for lam in lams:
+            self.lam = lam
             solution = self._solve(Z, Y, lam, dual, self._budget())
             dual = solution.dual
             self._keep_nonzero(grids, bins, Z, solution.coef)

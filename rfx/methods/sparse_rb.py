@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from rfx.methods import weights
-from rfx.methods.binned import OPTIONS, BinnedMethod
-from rfx.methods.options import LAM_L1, PRCD, SOLVER
+from rfx.methods.binned import OPTIONS, BinnedMethod, solve_liblinear_each
+from rfx.methods.options import LAM_L1, LIBLINEAR, PRCD, SOLVER
 from rfx.methods.validation import GAMMA_FACTORS, L1_HELP, l1_lams
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import solve_prcd
@@ -30,7 +30,7 @@ class SparseRB(BinnedMethod):
     options = (
         *OPTIONS,
         LAM_L1.but(choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}, default="validation"),
-        SOLVER.but(choices=SOLVER.choices | PRCD),
+        SOLVER.but(choices=SOLVER.choices | PRCD | LIBLINEAR),
     )
 
     def _candidates(self, name, Y):
@@ -49,6 +49,8 @@ class SparseRB(BinnedMethod):
             solution = self._each_output(
                 Y, lambda y, tell: solve_prcd(Z, y, self.lam, self.loss, self._budget(), callback=tell, seed=self.params["seed"]), callback
             )
+        elif self.params["solver"] == "liblinear":
+            solution = solve_liblinear_each(self, Z, Y, "l1", callback)
         else:
             budget = replace(self._budget(), memory_mb=min(MOST, max(LEAST, self.memory_left)))
             own, Y, loss = weights.problem(Z, Y, self.loss, self.weights)

@@ -8,6 +8,7 @@ so that no result depends on the number of threads.
 import copy
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 
 from rfx import parallel
@@ -60,6 +61,12 @@ class BinnedMatrix(Matrix):
             out = np.zeros((rows.stop - rows.start, self.shape[1]))
             np.put_along_axis(out, self.ids[:, rows].T + self.starts[:-1], self.scale, axis=1)
             yield rows, out
+
+    def to_csr(self) -> sp.csr_matrix:
+        """The same as a sparse matrix, for programs that read those: R values a row."""
+        indices = (self.ids.T + self.starts[:-1]).astype(np.int32 if self.shape[1] < 2**31 else np.int64)
+        ends = np.arange(self.shape[0] + 1) * self.n_grids
+        return sp.csr_matrix((np.full(indices.size, self.scale), indices.ravel(), ends), shape=self.shape)
 
     def to_array(self, out=None):
         out = np.empty(self.shape) if out is None else out

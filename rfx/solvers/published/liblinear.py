@@ -3,6 +3,7 @@
 import re
 
 from rfx.errors import UsageError
+from rfx.operators.binned import BinnedMatrix
 from rfx.solvers.base import Budget, Recorder, Solution
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l2 import l2_certificate
@@ -19,7 +20,7 @@ def solve_liblinear(
 
     Z: a feature matrix (rfx.operators), (N, D); y: (N,) in {-1, +1}; loss: SquaredHinge or Logistic; with penalty l2 also Squared,
     y any numbers (C = 1/(2 lam), for ours has a factor 1/2). budget: tol is LIBLINEAR's `-e` (0.01; 1e-4 for Squared); its limit
-    of iterations is its own, and it needs 16 bytes for every entry of Z. warm: refused, LIBLINEAR starts at zero. callback: told
+    of iterations is its own, and it needs 16 bytes for every entry of Z (bins: R a row). warm: refused. callback: told
     of the end. coef is (D,); the gap is the duality gap at coef, computed here; status is max_iter where LIBLINEAR warns that it
     reached its maximal number of iterations. Raises UsageError for another loss, labels of one class or a warm start, OutOfTime
     at the deadline.
@@ -40,7 +41,7 @@ def solve_liblinear(
         "seed": seed,
     }
     record = Recorder(callback)
-    result, printed = backend.run(backend.from_blocks(Z, y), job, budget)
+    result, printed = backend.run(backend.from_blocks(Z.to_csr() if isinstance(Z, BinnedMatrix) else Z, y), job, budget)
     # the weights are those of the label that LIBLINEAR lists first
     coef = result["coef"][:, 0] * (1.0 if squared or result["labels"][0] > 0 else -1.0)
     certificate = l1_certificate if penalty == "l1" else l2_certificate

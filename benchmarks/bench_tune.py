@@ -1,0 +1,66 @@
+"""rfx tune beside a grid search of 100 points over scikit-learn's RBFSampler and Ridge: processor seconds and what each finds.
+
+Both judge by the same number of parts and have the same number of features; alternating pairs in one process, one thread each, so
+that processor seconds are comparable on a busy machine. The score is of the model of all training rows on the test rows, which
+neither sees before. Run: python benchmarks/bench_tune.py [--data cpusmall] [--pairs 5]
+"""
+
+import argparse
+import statistics
+import time
+
+import numpy as np
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import Ridge
+from sklearn.metrics import root_mean_squared_error
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from rfx import data, env, methods
+from rfx.experiments.tune import Search
+
+FEATURES, PARTS = 500, 5
+
+
+def ours(split, seed):
+    """(RMSE by cross-validation, RMSE on the test rows) of what rfx tune finds."""
+    given = {"task": "regression", "scaling": "minmax01", "n_features": FEATURES}
+    search = Search(split, ["rf"], given, cv=PARTS, seed=seed, budget=3600)
+    best = search.run()
+    model = methods.create("rf", seed=seed, **given | best.candidate.options() | {"lam": best.lam}).fit(split.X_train, split.y_train)
+    return best.score, root_mean_squared_error(split.y_test, model.predict(split.X_test))
+
+
+def grid(split, seed):
+    """The same of 10 bandwidths times 10 ridge parameters."""
+    model = make_pipeline(MinMaxScaler(), RBFSampler(n_components=FEATURES, random_state=seed), Ridge())
+    points = {"rbfsampler__gamma": np.logspace(-2, 2, 10), "ridge__alpha": np.logspace(-4, 2, 10)}
+    parts = KFold(PARTS, shuffle=True, random_state=seed)
+    search = GridSearchCV(model, points, cv=parts, scoring="neg_root_mean_squared_error").fit(split.X_train.toarray(), split.y_train)
+    return -search.best_score_, root_mean_squared_error(split.y_test, search.predict(split.X_test.toarray()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="cpusmall")
+    parser.add_argument("--pairs", type=int, default=5)
+    given = parser.parse_args()
+    env.set_threads(1)
+    split = data.load(given.data)
+    methods.create("rf", n_features=20).fit(np.random.default_rng(0).normal(size=(300, 3)), np.linspace(0, 1, 300))  # compiles
+    print("| seed | | RMSE by cross-validation | RMSE on test rows | processor s |\n|---|---|---|---|---|", flush=True)
+    ratios = []
+    for seed in range(given.pairs):
+        seconds = []
+        for name, search in (("rfx tune", ours), ("GridSearchCV, 100 points", grid)):
+            start = time.process_time()
+            judged, scored = search(split, seed)
+            seconds.append(time.process_time() - start)
+            print(f"| {seed} | {name} | {judged:.4f} | {scored:.4f} | {seconds[-1]:.1f} |", flush=True)
+        ratios.append(seconds[1] / seconds[0])
+    print(f"\nGridSearchCV takes {statistics.median(ratios):.1f} times as long (median; {min(ratios):.1f} to {max(ratios):.1f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,10 @@
 """A share of every target of the fuzz; `make fuzz` runs a million cases."""
 
 import pytest
-from fuzz import archive, cache, libsvm, model, plan, results
+from fuzz import archive, cache, libsvm, model, plan, results, table
 
 # the least that are read of 10,000: a fuzz whose files are all refused at once would say nothing
-TARGETS = [(libsvm, 500), (archive, 250), (cache, 100), (model, 300), (plan, 1000), (results, 2000)]
+TARGETS = [(libsvm, 500), (archive, 250), (cache, 100), (model, 300), (plan, 1000), (results, 2000), (table, 1000)]
 
 
 @pytest.mark.parametrize("target, least", TARGETS, ids=[target.__name__ for target, _ in TARGETS])

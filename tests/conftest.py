@@ -31,7 +31,9 @@ def one_thread_here():
 
 @pytest.fixture
 def own_folders(tmp_path, monkeypatch):
-    """Data and caches below tmp_path, and no mirror."""
+    """Data and caches below tmp_path, and no mirror nor registry."""
     monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("RFX_MIRROR", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("RFX_MIRROR", "RFX_DATASETS"):
+        monkeypatch.delenv(name, raising=False)

@@ -12,8 +12,8 @@ import scipy.sparse
 from rfx import methods
 from rfx.cli import main
 from rfx.data import load, svmlight, tables
+from rfx.data.reading import Reading
 from rfx.data.schema import Schema
-from rfx.data.table import Reading
 from rfx.errors import DataError
 
 RNG = np.random.default_rng(1)
@@ -331,3 +331,69 @@ def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
         assert json.loads(out)["n_inputs"] == 5 and scored(capfd, files / "s.npz", files / "test.csv")[0] == json.loads(out)["score"] > 0.5
     code, _, err = run(capfd, *words, "--data", files / "train.csv", "--n-inputs", 3)
     assert code == 2 and "--n-inputs is 3, which is for LIBSVM text" in err
+
+
+OWN = """# mine
+[people]
+title = "who buys"
+train = "train.csv"
+test = "test.csv"
+ignore = ["id"]
+target = "buys"
+
+[bare]
+train = "train.csv"
+"""
+
+
+def test_a_registry_of_ones_own(files, capfd, monkeypatch):
+    (files / "own.toml").write_text(OWN)
+    monkeypatch.setenv("RFX_DATASETS", str(files / "own.toml"))
+    code, out, err = run(capfd, "train", *FAST, "--data", "people", "--model", files / "own.npz", "--json")
+    row = json.loads(out)
+    assert code == 0 and (row["dataset"], row["n_train"], row["n_test"], row["task"]) == ("people", 180, 60, "binary")
+    assert scored(capfd, files / "own.npz", "people")[0] == row["score"] == scored(capfd, files / "m.npz", files / "test.csv")[0]
+    listed = json.loads(run(capfd, "datasets", "--json")[1])
+    assert [entry["status"] for entry in listed if entry["name"] in ("people", "bare")] == ["own file"] * 2
+    assert "who buys" in str(listed) and run(capfd, "datasets")[0] == 0
+    code, _, err = run(capfd, "train", *FAST, "--data", "peple")
+    assert code == 2 and "did you mean people" in err
+    code, _, err = run(capfd, "train", *FAST, "--data", "people", "--missing", "mean")
+    assert code == 2 and "own.toml, which says how it is read; say it there" in err
+    code, _, err = run(capfd, "train", *FAST, "--data", "people", "--model", files / "train.csv", "--force")
+    assert code == 2 and "is the same file as --data" in err
+    folder = files / "config" / "rfx"
+    folder.mkdir(parents=True)
+    (folder / "datasets.toml").write_text(OWN.replace('"t', '"../../t'))
+    monkeypatch.delenv("RFX_DATASETS")
+    assert load("people").X_train.shape == (180, 5)
+    split = load("people", split="80/20")
+    assert split.X_train.shape == (144, 5) and split.X_test.shape == (36, 5)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (("ignore = [", "ignore = "), "line 6: it is not TOML"),
+        (('test = "test.csv"', 'test = "tset.csv"'), "line 5: test of people is 'tset.csv', but there is no file"),
+        (("ignore", "ignroe"), "line 6: people has a field 'ignroe', which there is not; did you mean ignore?"),
+        (('target = "buys"', "target = 3"), "line 7: target of people is 3; it must be words"),
+        (('"buys"', '"buys"\nmissing = "zero"'), "line 8: missing of people is 'zero'; it must be one of refuse, mean, median"),
+        (('[bare]\ntrain = "train.csv"', "[bare]"), "line 9: bare has no field train"),
+        (("[bare]", "[cod_rna]"), "line 9: cod_rna is the name of a data set of rfx itself; choose another"),
+        (("[bare]", "[ba re]"), "line 9: it is not TOML"),
+        (("# mine", "bare2 = 3"), "line 1: bare2 is 3; a table [bare2]"),
+    ],
+)
+def test_what_is_wrong_in_a_registry_is_named_by_line(change, message, files, capfd, monkeypatch):
+    (files / "own.toml").write_text(OWN.replace(*change))
+    monkeypatch.setenv("RFX_DATASETS", str(files))
+    code, out, err = run(capfd, "train", *FAST, "--data", "people")
+    assert code == 2 and out == "" and f"own.toml, {message}" in err
+    assert run(capfd, "train", *FAST, "--data", "sphere:n=50,d=2")[0] == 0
+
+
+def test_a_registry_that_is_not_there(capfd, monkeypatch, tmp_path):
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "none"))
+    code, _, err = run(capfd, "train", *FAST, "--data", "people")
+    assert code == 2 and "which is not there; it names a registry of your own or a folder of some" in err

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfx.data import load, svmlight, textstream
+from rfx.data.reading import Reading
 from rfx.data.stream import ArraySource, GeneratedSource, Stream
-from rfx.data.table import Reading
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
 

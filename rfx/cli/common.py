@@ -176,7 +176,7 @@ def reading_options(command):
 
 
 def reading(target, ignore, header, missing) -> dict:
-    """What reading_options give that is not as by default: fields of rfx.data.table.Reading."""
+    """What reading_options give that is not as by default: fields of rfx.data.reading.Reading."""
     ignored = [word.strip() for word in (ignore or "").split(",") if word.strip()]
     given = {"target": target, "ignore": ignored or None, "header": header, "missing": None if missing == "refuse" else missing}
     return {name: value for name, value in given.items() if value is not None}

@@ -28,7 +28,7 @@ def command(source, output, train, target, ignore, header, missing, strict, zero
     """
     from rfx import files
     from rfx.data import svmlight, tables
-    from rfx.data.table import Reading
+    from rfx.data.reading import Reading
 
     files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
     given = Reading(**reading(target, ignore, header, missing))

@@ -13,9 +13,10 @@ COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "checked", "
 def command(paper, as_json):
     """List the data sets with their sizes, the papers that use them and where they are.
 
-    A status is `built in`, `fetched`, `not fetched` (rfx fetch gets it) or `by hand` (nobody serves the file: `rfx fetch
-    NAME` says how to obtain it). `checked` says by what its files are known: the published `sha256` of them or of their
-    `source`, or that of a `known copy`; else by the `first copy` that was fetched, whose `size` must have been right.
+    A status is `built in`, `fetched`, `not fetched` (rfx fetch gets it), `by hand` (nobody serves the file: `rfx fetch NAME`
+    says how to obtain it), or `own file`: of the registry that RFX_DATASETS names, else ~/.config/rfx/datasets.toml. `checked`
+    says by what its files are known: the published `sha256` of them or of their `source`, or that of a `known copy`; else by the
+    `first copy` that was fetched, whose `size` must have been right.
 
     Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
     """
@@ -38,13 +39,16 @@ def _row(info):
     from rfx.data import checked
     from rfx.data.fetch import is_fetched, is_obtainable
 
-    if info.builtin:
+    if info.own is not None:
+        status = "own file"
+    elif info.builtin:
         status = "built in"
     elif is_fetched(info.name):
         status = "fetched"
     else:
         status = "not fetched" if is_obtainable(info.name) else "by hand"
-    row = {"name": info.name, "task": info.task, "n": info.n, "d": info.d, "classes": info.classes}
+    sizes = {"n": info.n, "d": info.d, "classes": info.classes}
+    row = {"name": info.name, "task": info.task or None} | (sizes if info.own is None else dict.fromkeys(sizes))
     means = {entry.filename: checked.means(entry) for entry in info.files}
     row |= {"papers": list(info.papers), "status": status, "checked": ", ".join(dict.fromkeys(means.values()))}
     row |= {"files": means, "stands_in_for": info.substitute_for}

@@ -47,7 +47,7 @@ def command(names, everything, paper, offline, trust, as_json):
             continue
         files += [{"dataset": info.name, "role": role, "path": str(path)} for role, path in found.items()]
         if not found:
-            click.echo(f"{info.name} is built in: nothing to fetch", err=True)
+            click.echo(f"{info.name} is {'built in' if info.own is None else 'a file of your own'}: nothing to fetch", err=True)
     if as_json:
         click.echo(json.dumps(files, indent=1))
     else:

@@ -12,6 +12,8 @@ def rows_for(method, source: str, split=None, zero_based=False, strict=False, ta
     with a DataError where `strict`.
     """
     n_inputs = method.info["n_inputs"]
+    if registry.has(source) and (own := registry.get(source).own) and split is None:
+        source, zero_based, header = own.paths[-1], own.zero_based, own.reading.header
     if not registry.has(source.partition(":")[0]):
         return tables.other_rows(source, method.schema, n_inputs, zero_based, method.letters, strict, targets, header)
     loaded = load(source, split=split, seed=method.info.get("seed", 0))

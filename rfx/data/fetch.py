@@ -34,7 +34,10 @@ def place(entry: registry.DataFile) -> Path:
 def paths(name_or_path) -> list:
     """The files that reading a data set's name or a file reads, there or not: none for a built-in set, `-` for itself."""
     base = str(name_or_path).partition(":")[0]
-    return [place(entry) for entry in registry.get(base).files] if registry.has(base) else [name_or_path]
+    if not registry.has(base):
+        return [name_or_path]
+    info = registry.get(base)
+    return [place(entry) for entry in info.files] if info.own is None else info.own.paths
 
 
 def is_fetched(name: str) -> bool:

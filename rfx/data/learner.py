@@ -5,8 +5,9 @@ import logging
 import numpy as np
 
 from rfx.data.csvtext import is_number
+from rfx.data.reading import MISSING, Reading
 from rfx.data.schema import Input, Schema
-from rfx.data.table import MISSING, Reading, Table, Words, check_finite
+from rfx.data.table import Table, Words, check_finite
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse
 
 from rfx.data import archives, fetch, registry, sequences, splits, svmlight, synthetic, tables
+from rfx.data.reading import Reading
 from rfx.data.schema import Schema
-from rfx.data.table import Reading
 from rfx.errors import UsageError
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
@@ -61,7 +61,9 @@ def load(
     base, _, settings = str(name_or_path).partition(":")
     if registry.has(base):
         info = registry.get(base)
-        if info.builtin:
+        if info.own is not None:
+            loaded = _owned(info, split, seed, strict, reading)
+        elif info.builtin:
             loaded = _builtin(info, split, settings, seed, n_train, n_test)
         else:
             if settings:
@@ -100,6 +102,17 @@ def _builtin(info, split, settings, seed, n_train, n_test):
     parts = synthetic.generate(info.name, settings, seed, n_train, n_test)
     name = f"{info.name}:{settings}" if settings else info.name
     return Split(name, split or "default", info.task, *parts, info)
+
+
+def _owned(info, split, seed, strict, reading):
+    own = info.own
+    if reading is not None and reading != Reading():
+        raise UsageError(f"{info.name} is a data set of {own.registry}, which says how it is read; say it there")
+    loaded = _file(own.train, split, own.zero_based, seed, own.reading)
+    if split is None and own.test is not None:
+        loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, own.zero_based, True, seed, strict, own.reading)
+    loaded.name, loaded.task, loaded.info = info.name, own.task or loaded.task, info
+    return loaded
 
 
 def _registered(info, split, offline, seed):

@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rfx.data import ownsets
+from rfx.data.ownsets import OwnSet
 from rfx.errors import UsageError
 
 PATH = Path(__file__).with_name("datasets.toml")
@@ -72,7 +74,8 @@ class DatasetInfo:
     """One entry. n is the number of rows of all its splits together, d of inputs, classes is 0 for regression.
 
     `labels` maps labels of the files to labels of the data set; where it is given, rows with other labels are left out.
-    `substitute_for` names the data set that this one stands in for; `obtain` tells a person how to get the files.
+    `substitute_for` names the data set that this one stands in for; `obtain` tells a person how to get the files. `own` is what a
+    person's own registry says (see `ownsets`), and n, d and classes are then 0.
     """
 
     name: str
@@ -89,6 +92,7 @@ class DatasetInfo:
     obtain: str | None = None
     substitute_for: str | None = None
     note: str | None = None
+    own: OwnSet | None = None
 
     @property
     def papers(self) -> tuple[str, ...]:
@@ -146,22 +150,28 @@ def _by_any_name() -> dict[str, DatasetInfo]:
     return {_plain(alias): info for info in entries for alias in (info.name, *info.aliases)}
 
 
+def _own() -> dict[str, OwnSet]:
+    return ownsets.read(lambda name: _plain(name) in _by_any_name())
+
+
 def names() -> list[str]:
-    """The names of all data sets, in the order of the file."""
-    return list(_entries())
+    """The names of all data sets, in the order of the file, then those of a person's own registry."""
+    return [*_entries(), *_own()]
 
 
 def has(name: str) -> bool:
-    """Whether `name` (or an alias; case and _ or - don't matter) is a data set."""
-    return _plain(name) in _by_any_name()
+    """Whether `name` (or an alias; case and _ or - don't matter) is a data set. UsageError for an own registry that is wrong."""
+    return _plain(name) in _by_any_name() or name in _own()
 
 
 def get(name: str) -> DatasetInfo:
     """The entry called `name`; UsageError, with near matches, when there is none."""
-    if has(name):
+    if _plain(name) in _by_any_name():
         return _by_any_name()[_plain(name)]
-    near = difflib.get_close_matches(_plain(name), _by_any_name(), n=3)
-    near = list(dict.fromkeys(_by_any_name()[alias].name for alias in near))
+    if name in (own := _own()):
+        return DatasetInfo(name, own[name].task or "", 0, 0, 0, own[name].title, own=own[name])
+    near = difflib.get_close_matches(_plain(name), [*_by_any_name(), *own], n=3)
+    near = list(dict.fromkeys(_by_any_name()[alias].name if alias in _by_any_name() else alias for alias in near))
     hint = f"did you mean {' or '.join(near)}?" if near else "`rfx datasets` lists them"
     raise UsageError(f"there is no data set called {name!r}; {hint}")
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from rfx import files
 from rfx.data import archives, arrayfiles, csvtext, labelwords, sequences, svmlight
 from rfx.data.learner import learn
+from rfx.data.reading import Reading
 from rfx.data.schema import Input, Schema, encode_labels, places
-from rfx.data.table import Reading, Table, Words, joined
+from rfx.data.table import Table, Words, joined
 from rfx.errors import DataError, UsageError
 
 _SUFFIXES = {

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from rfx import files
 from rfx.data import archives, csvtext, svmtext, tables
 from rfx.data.learner import Learner
+from rfx.data.reading import Reading
 from rfx.data.scan import LONGEST_LINE
 from rfx.data.stream import Source
-from rfx.data.table import Reading
 from rfx.errors import DataError
 
 # Bytes of text that are parsed together, and that are compared at each of so many places of a file.

@@ -102,6 +102,9 @@ def canonical(value):
 
 
 def _digest(name) -> str | None:
+    base = str(name or "").partition(":")[0]
+    if base and registry.has(base) and (own := registry.get(base).own):
+        return " ".join(filter(None, map(_digest, own.paths)))
     if not name or not os.path.isfile(name):
         return None
     stat = os.stat(name)

@@ -7,7 +7,7 @@ import numpy as np
 
 from rfx import data, env, methods
 from rfx.data import rowweights
-from rfx.data.table import Reading
+from rfx.data.reading import Reading
 from rfx.errors import DataError
 from rfx.experiments import baseline, heldout, keys, metrics, results, streamed, traces
 from rfx.options import Path as LamPath
@@ -23,7 +23,7 @@ def train(spec: dict):
 
     spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
     calibrate (see heldout), sample_weight (file), trace, curve (see streamed), reading (of a table, the fields of
-    data.table.Reading), strict, stream, n_inputs, checkpoint, every, resume, progress.
+    data.reading.Reading), strict, stream, n_inputs, checkpoint, every, resume, progress.
     """
     heldout.check(spec)
     options = {key: value for key, value in spec["options"].items() if value is not None}

@@ -6,7 +6,7 @@ from pathlib import Path
 from rfx import data, methods
 from rfx.data import archives, csvtext, tables
 from rfx.data.loading import Split
-from rfx.data.table import Reading
+from rfx.data.reading import Reading
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 

@@ -12,7 +12,8 @@ from fuzz.mutations import mutated
 
 from rfx.data import csvtext, tables
 from rfx.data.learner import learn
-from rfx.data.table import Reading, Table, Words, joined
+from rfx.data.reading import Reading
+from rfx.data.table import Table, Words, joined
 from rfx.errors import RfxError
 
 _TEXTS = [

@@ -11,8 +11,8 @@ from rfx import kernels, parallel
 from rfx.operators.factors import Gram
 from rfx.operators.pivoted import pivoted_cholesky
 
-# Rows among which landmarks are drawn.
-_AMONG = 32768
+# Rows among which landmarks are drawn, for each of them: their factor, 4 bytes each, takes as much as four of the m x m matrices.
+_AMONG = 8
 _ROWS = 4096
 # Added to the diagonal of K_mm, relative to its largest entry: float32 values say nothing about smaller eigenvalues.
 _JITTER = 1e-5
@@ -22,7 +22,7 @@ class LandmarkFactor:
     """v (N,) or (N, k) -> (lam + C (K_mm + jitter)^-1 C')^-1 v, by Woodbury (v - C (lam (K_mm + jitter) + C' C)^-1 C' v) / lam.
 
     C = K[:, landmarks], (N, m), in float32, 4,096 rows at a time; C' C and the system of m unknowns in float64. m is at most
-    `count`, fewer where fewer rows differ. memory: 8 m^2 bytes that stay, about four times as much while it is made.
+    `count`, fewer where fewer rows differ. It takes 8 m^2 bytes, some five times as much while it is made.
     """
 
     def __init__(self, K, count: int, lam: float, seed: int):
@@ -30,7 +30,7 @@ class LandmarkFactor:
         rng = np.random.default_rng(seed)
         n_rows = K.shape[0]
         rows = K.prepared(np.float32)
-        among = np.sort(rng.choice(n_rows, min(n_rows, _AMONG), replace=False))
+        among = np.sort(rng.choice(n_rows, min(n_rows, _AMONG * count), replace=False))
         chosen = pivoted_cholesky(rows.take(among), count, lambda start, stop: rng.random((stop - start, 2)), np.float32, _JITTER)[0]
         self.landmarks = rows.take(among[np.sort(chosen)])
         exact = K.prepared(np.float64).take(among[np.sort(chosen)])

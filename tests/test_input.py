@@ -397,3 +397,14 @@ def test_a_registry_that_is_not_there(capfd, monkeypatch, tmp_path):
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "none"))
     code, _, err = run(capfd, "train", *FAST, "--data", "people")
     assert code == 2 and "which is not there; it names a registry of your own or a folder of some" in err
+
+
+def test_check_says_what_is_in_a_table(files, capfd):
+    (files / "t.csv").write_text("a,b\n1,x\n,y\n3,x\n")
+    code, out, _ = run(capfd, "check", files / "t.csv")
+    head, *columns = out.splitlines()
+    assert code == 0 and head.endswith("t.csv: 3 rows, 2 columns")
+    assert columns == ["  a: numbers from 1 to 3; 1 cell missing", "  b: 2 words: x, y"]
+    (files / "t.csv").write_text("a,b\n1,2\n1,2,3\n")
+    code, out, _ = run(capfd, "check", files / "t.csv")
+    assert code == 1 and "t.csv, line 3: it has 3 cells, but the rows before have 2" in out

@@ -15,7 +15,7 @@ from rfx.errors import RfxError, RfxWarning, UsageError, or_near
 COMMANDS = {
     "fetch": "Fetch data sets, once, checked against their checksums.",
     "datasets": "List the data sets: what there is, what is fetched, what must be obtained by hand.",
-    "check": "Report every problem of a LIBSVM file with its line and column.",
+    "check": "Report the problems of a file of rows by line and column, or what is in it.",
     "featurize": "Write the random features of a LIBSVM file as a LIBSVM file.",
     "convert": "Write a CSV, npz or Parquet file as LIBSVM text.",
     "train": "Train one model from a data set or file.",

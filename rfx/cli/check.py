@@ -1,4 +1,4 @@
-"""`rfx check`: what is wrong with a LIBSVM file, or how large it is."""
+"""`rfx check`: what is wrong with a file of rows, or how large it is."""
 
 import sys
 
@@ -14,9 +14,16 @@ _HEAD = 1 << 16  # bytes that tell what a file is
 def command(file, zero_based):
     """Print every problem of FILE (LIBSVM text, plain or compressed; - is standard input) as FILE:LINE:COLUMN: problem.
 
-    Exits with 1 when there are any. A file without problems gets one line: its rows, columns and labels.
+    Exits with 1 when there are any. A file without problems gets one line: its rows, columns and labels. Of a table (CSV, TSV, .npy,
+    .npz, Parquet) the first problem is printed, or a line for each column: numbers or words, and how many cells are missing.
     """
-    from rfx.data import archives, scan, sequences
+    from pathlib import Path
+
+    from rfx.data import archives, scan, sequences, tables
+
+    if Path(file).is_file() and tables.File(file).kind != "libsvm":
+        _check_table(tables.File(file))
+        return
 
     count = 0
     with scan.Plain(file) as text:
@@ -35,6 +42,35 @@ def command(file, zero_based):
         sys.exit(1)
     labels = _labels(found.labels, found.counts, found.low, found.high, found.mean)
     click.echo(f"{name}: {_plural(found.rows, 'row')}, {_plural(found.columns, 'column')}, {labels}")
+
+
+def _check_table(file):
+    import numpy as np
+
+    from rfx.data.reading import Reading
+    from rfx.data.table import Table, Words, check_finite
+    from rfx.errors import DataError
+
+    try:
+        found = file.read(Reading())
+        if isinstance(found, Table):
+            for position in range(len(found.columns)):
+                check_finite(found, position)
+    except DataError as error:
+        click.echo(str(error))
+        sys.exit(1)
+    if not isinstance(found, Table):
+        click.echo(f"{file.name}: {_plural(found[0].shape[0], 'row')}, {_plural(found[0].shape[1], 'column')}, sparse")
+        return
+    click.echo(f"{file.name}: {_plural(found.n_rows, 'row')}, {_plural(len(found.columns), 'column')}")
+    for name, column in zip(found.names, found.columns):
+        gone = int(np.count_nonzero(column.codes < 0 if isinstance(column, Words) else np.isnan(column)))
+        if isinstance(column, Words):
+            words = sorted(column.values)
+            what = f"{len(words):,} words: {', '.join(words[:5])}" + (", …" if len(words) > 5 else "")
+        else:
+            what = "no values" if gone == len(column) else f"numbers from {np.nanmin(column):g} to {np.nanmax(column):g}"
+        click.echo(f"  {name}: {what}" + (f"; {_plural(gone, 'cell')} missing" if gone else ""))
 
 
 def _counted(y):

@@ -138,11 +138,12 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
     if X.shape[1] > n_features:
         beyond = X.indices >= n_features
         rows, columns = np.count_nonzero(np.diff(np.concatenate([[0], np.cumsum(beyond)])[X.indptr])), len(np.unique(X.indices[beyond]))
+        if not columns:
+            return X[:, :n_features]
         what = f"{name} has columns beyond the {n_features:,} that the model was trained on ({columns:,} of them, in {rows:,} rows)"
         if strict:
             raise DataError(f"{what}; without --strict they are left out")
-        if columns:
-            warnings.warn(f"{what}, which are left out", RfxWarning, stacklevel=2)
+        warnings.warn(f"{what}, which are left out", RfxWarning, stacklevel=2)
         return X[:, :n_features]
     return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 

@@ -78,6 +78,8 @@ def test_a_header_is_told_by_its_cells_or_said():
     assert read("a,b\nc,d\n", header=False).n_rows == 2
     assert read("2019,2020\n1,2\n", header=True).names == ["2019", "2020"]
     assert read("\ufeffa,b\n1,2\n").names == ["a", "b"]
+    for chunk in (5, 1 << 20):  # within a text it is part of a cell
+        assert cells(read("a,b\n1,2\n\ufeff3,4\n", chunk)) == [["1", "\ufeff3"], [2, 4]]
     assert read(",b\n1,2\n").names == ["column 1", "b"]
 
 

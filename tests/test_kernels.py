@@ -268,3 +268,9 @@ def test_the_medians_of_products():
     X = sample(3000, 4)
     expected = 1 / np.median(np.abs(X @ X.T))
     assert kernels.parameters("polynomial-2", X, "median")["gamma"] == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "laplacian-l2", "polynomial-2"])
+def test_the_median_of_wide_sparse_rows_is_that_of_arrays(name):
+    X = sp.random(40, 1300, 0.02, "csr", random_state=0)
+    assert kernels.parameters(name, X, "median", 3)["gamma"] == pytest.approx(kernels.parameters(name, X.toarray(), "median", 3)["gamma"])

@@ -19,6 +19,7 @@ from rfx.errors import DataError
 CHUNK = 8 << 20  # bytes that are parsed together
 LONGEST_RECORD = 64 << 20
 _HEAD = 1 << 16
+_BOM = b"\xef\xbb\xbf"
 _SEPARATORS = ",;\t|"
 # Cells that mean that there is no value.
 ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
@@ -53,7 +54,7 @@ def looks_like(head: bytes) -> bool:
     """Whether these first bytes of a text are of separated cells rather than of LIBSVM's rows."""
     if b"\0" in head:
         return False
-    text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    text = head.removeprefix(_BOM).decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         return False
@@ -66,7 +67,7 @@ def dialect(head: bytes, name: str, header: bool | None = None, separator: str |
 
     Without being told, the first record is a header when none of its cells is a number. Raises DataError for an empty text.
     """
-    text = head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "backslashreplace")
+    text = head.removeprefix(_BOM).decode("utf-8", "backslashreplace")
     if "\0" in text:
         raise DataError(f"{name} is a binary file, or text in UTF-16; save it as CSV in UTF-8")
     lines = [line for line in io.StringIO(text, newline=None) if line.strip(" \r\n")]
@@ -156,7 +157,7 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
     its header does, too. Raises DataError, naming the line, for rows of another number of cells, and quotes that stay open.
     """
     first = line == 1 if first is None else first
-    if first and raw.startswith(b"\xef\xbb\xbf"):
+    if first and raw.startswith(_BOM):
         raw = raw[3:]
     if b"\0" in raw:
         raise DataError(f"{shape.name} is a binary file, or text in UTF-16; save it as CSV in UTF-8")
@@ -180,6 +181,9 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
 
 def _cells(raw, shape, forced) -> list:
     import pandas
+
+    if raw.startswith(_BOM):
+        raw = b"\n" + raw  # in the middle of a text it is part of a cell, but pandas takes it away at a beginning
 
     def read(words):
         with warnings.catch_warnings():

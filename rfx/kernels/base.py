@@ -12,7 +12,7 @@ from rfx.plugins import Registry
 
 log = logging.getLogger(__name__)
 _MEDIAN_PAIRS = 2000
-_PAIR_VALUES = 1 << 22
+_WIDE = 1000  # columns of CSR rows that are compared as such
 
 
 class Kernel:
@@ -106,9 +106,7 @@ class GammaKernel(Kernel):
         rng = np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
         second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
-        distances = np.concatenate(
-            [_distances(_dense(X, first[part]), _dense(X, second[part]), self.metric) for part in _blocks(len(first), X.shape[1])]
-        )
+        distances = _pair_distances(X, first, second, self.metric)
         median = float(np.median(distances))
         if median == 0:
             if not distances.any():
@@ -135,10 +133,18 @@ def _distances(left, right, metric) -> np.ndarray:
     return np.sqrt(distances) if metric == "l2" else distances
 
 
-def _blocks(count, width):
-    """Slices of so many rows of that width that take some megabytes as arrays."""
-    step = max(1, _PAIR_VALUES // max(1, width))
-    return (slice(start, start + step) for start in range(0, count, step))
+def _pair_distances(X, first, second, metric) -> np.ndarray:
+    """`_distances` of the rows of X, array or CSR, of these numbers: of wide CSR without an array of them."""
+    if not (sp.issparse(X) and X.shape[1] > _WIDE):
+        return _distances(_dense(X, first), _dense(X, second), metric)
+    left, right = X[first].astype(np.float64), X[second].astype(np.float64)
+    if metric == "dot":
+        return np.abs(np.asarray(left.multiply(right).sum(axis=1)).ravel())
+    difference = left - right
+    if metric == "l1":
+        return np.asarray(abs(difference).sum(axis=1)).ravel()
+    distances = squared_norms(difference)
+    return np.sqrt(distances) if metric == "l2" else distances
 
 
 def _dense(X, rows) -> np.ndarray:

@@ -43,7 +43,7 @@ class RF(LinearMethod):
         if self.params["solver"] != "rfx" or self.params["choose"]:
             yield from super()._fit_each(X, Y, lams)
             return
-        self.lam = lams[0]
+        self.lam, self.map = lams[0], None  # of many inputs two maps at once are too much
         feature_map, Z = self._features(X)
         for lam, coef in zip(lams, l2.judging_path(self, Z, Y, lams)):
             self.lam = lam

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from rfx import methods
+from rfx import data, methods
 from rfx.cli import cli
 from rfx.errors import RfxError
 from rfx.experiments import heldout, results
+from rfx.experiments.tune import Search
 from rfx.operators.dense import DenseMatrix
 from rfx.solvers.normal import ridge_path
 
@@ -131,6 +132,13 @@ def test_auto_searches_several(numbers):
     done = tune("--data", numbers, "--trials", "30", "--budget-seconds", "60")
     assert {line.split()[2] for line in done.stdout.splitlines() if line.strip()[:1].isdigit()} == {"rf", "nystrom", "rb", "kernel"}
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
+
+
+def test_without_a_file_and_with_another_seed():
+    split = data.load("ripple:n=300,n_test=50")
+    given = {"task": "regression", "scaling": "none", "n_features": 30, "gamma": 2.0}
+    ended = [Search(split, ["rf"], given, seed=seed).run() for seed in (0, 1, 1)]
+    assert ended[1].path == ended[2].path != ended[0].path and ended[1].candidate.gamma == 2.0
 
 
 def test_the_edge_is_said(numbers):

@@ -94,7 +94,8 @@ class Search:
         self.sign = METRICS[self.metric]
         self.parts = heldout.folds(self.y, self.task != "regression", seed, cv, None if cv else holdout or heldout.SHARE)
         self.how = {"cv": cv, "holdout": None if cv else holdout or heldout.SHARE}
-        self.kernels_asked, self.file, self.source = list(kernels_asked), results_file, source or {}
+        self.kernels_asked, self.file = list(kernels_asked), results_file
+        self.source = source or {"dataset": split.name, "split": split.split}
         known = results.read(results_file) if results_file is not None and results_file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
         self.outcomes: list[Outcome] = []

@@ -44,6 +44,15 @@ def prepare_numba_cache() -> None:
     os.environ["NUMBA_CACHE_DIR"] = str(folder)
 
 
+def nothing_compiled() -> bool:
+    """Whether numba's cache, where `prepare_numba_cache` or the user put it, is empty."""
+    try:
+        with os.scandir(os.environ["NUMBA_CACHE_DIR"]) as found:
+            return next(found, None) is None
+    except (KeyError, OSError):
+        return True
+
+
 def private_folder(folder) -> bool:
     """Make `folder` where it is missing; is it a real folder, no link, that no other user can write to or exchange?"""
     folder = Path(os.path.abspath(folder))

@@ -27,6 +27,13 @@ GOOD = "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment
 pytestmark = pytest.mark.usefixtures("own_folders")
 
 
+@pytest.fixture(autouse=True, params=["compiled", "in Python"])
+def reader(request, monkeypatch):
+    """Small texts are read in Python: both readers are held to the same tests."""
+    if request.param == "compiled":
+        monkeypatch.setattr(svmtext, "_SMALL", -1)
+
+
 def put(tmp_path, content, name="data.libsvm", settled=True):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -8,7 +8,7 @@ import warnings
 
 import click
 
-from rfx import interrupts
+from rfx import env, interrupts
 from rfx._version import __version__
 from rfx.errors import RfxError, RfxWarning, UsageError, or_near
 
@@ -28,9 +28,12 @@ COMMANDS = {
     "table": "Print a paper's table, ours beside theirs, from a results file.",
     "figure": "Draw a paper's figure, ours beside theirs, from a results file.",
     "compare": "Compare two results files: scores and seconds of the runs in both.",
+    "warm": "Compile everything beforehand, so that no later command waits for it.",
 }
 
 
+# Those that wait for numba where its cache is empty.
+_COMPILING = ("train", "predict", "eval", "featurize", "run")
 _READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
 
 
@@ -89,6 +92,8 @@ def main(args=None):
     """
     args = sys.argv[1:] if args is None else list(args)
     _say_warnings()
+    if args and args[0] in _COMPILING and not {"--help", "-h"} & set(args) and env.nothing_compiled():
+        click.echo("rfx: compiling what is needed, this first time: some seconds (`rfx warm` does it for all)", err=True)
     with interrupts.terminate_as_interrupt():
         code = _run(args)
         _drop_unwritten()

@@ -13,6 +13,7 @@ from rfx.data.svmparse import count_marks, parse_lines
 from rfx.parallel import for_ranges
 
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
+_SMALL = 1 << 16  # bytes; smaller ones are read in Python, by when the compiled parser would hardly be loaded
 # Every quantifier is possessive: it gives nothing back, so that a word of any length is matched, or not, in one pass.
 _DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)"
 _FINITE = rf"[+-]?+{_DIGITS}(?:[eE][+-]?+[0-9]++)?+"
@@ -52,12 +53,17 @@ def _cuts(raw, parts):
     return sorted(cuts | {len(raw): None})
 
 
-def parse(raw, zero_based: bool, index_type=np.int32):
-    """Parse `raw` (bytes or mmap, not empty) on all threads into (labels, indptr, indices, values, bad).
+def parse(raw, zero_based: bool):
+    """Parse `raw` (bytes or mmap, not empty) into (labels, indptr, indices, values, bad).
 
     bad is the offset of the first bad line, or -1; with a bad line the arrays are None. The indices are int32 unless one
     of them, or the number of entries, needs int64.
     """
+    return parse_in_python(bytes(raw), zero_based) if len(raw) <= _SMALL else parse_compiled(raw, zero_based)
+
+
+def parse_compiled(raw, zero_based: bool, index_type=np.int32):
+    """`parse` on all threads."""
     text = np.frombuffer(raw, np.uint8)
     cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
     stretches = len(cuts) - 1
@@ -66,7 +72,7 @@ def parse(raw, zero_based: bool, index_type=np.int32):
     row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
     entry_at = np.cumsum([0] + [colons for _, colons in counts])
     if entry_at[-1] > np.iinfo(index_type).max:
-        return parse(raw, zero_based, np.int64)
+        return parse_compiled(raw, zero_based, np.int64)
     labels, ends = np.empty(row_at[-1]), np.empty(row_at[-1], np.int64)
     indices, values = np.empty(entry_at[-1], index_type), np.empty(entry_at[-1])
 
@@ -80,7 +86,7 @@ def parse(raw, zero_based: bool, index_type=np.int32):
         if bad >= 0:
             return None, None, None, None, bad
         if wide:
-            return parse(raw, zero_based, np.int64)
+            return parse_compiled(raw, zero_based, np.int64)
     n_rows = [rows for rows, _, _, _ in results]
     n_entries = [entries for _, entries, _, _ in results]
     before = np.cumsum([0] + n_entries)
@@ -89,6 +95,25 @@ def parse(raw, zero_based: bool, index_type=np.int32):
     np.concatenate(pieces, out=indptr[1:], casting="same_kind")
     indices, values = _packed(indices, entry_at, n_entries), _packed(values, entry_at, n_entries)
     return _packed(labels, row_at, n_rows), indptr, indices, values, -1
+
+
+def parse_in_python(raw: bytes, zero_based: bool):
+    """`parse` of a small text: every line in which `line_problems` finds nothing."""
+    labels, indptr, indices, values, at = [], [0], [], [], 0
+    for line in raw.split(b"\n"):
+        words = _TOKEN.findall(line.partition(b"#")[0])
+        if words:
+            if next(line_problems(line, zero_based), None):
+                return None, None, None, None, at
+            labels.append(float(words[0]))
+            for word in words[1:]:
+                index, _, value = word.partition(b":")
+                indices.append(int(index) - (not zero_based))
+                values.append(float(value))
+            indptr.append(len(indices))
+        at += len(line) + 1
+    index_type = np.int32 if max(indices, default=0) <= np.iinfo(np.int32).max else np.int64
+    return np.array(labels, float), np.array(indptr, index_type), np.array(indices, index_type), np.array(values, float), -1
 
 
 def _packed(array, starts, lengths):

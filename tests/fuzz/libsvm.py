@@ -19,14 +19,16 @@ _PIECES = [
 
 
 def one(content: bytes, zero_based: bool) -> bool:
-    """Whether the text is good; AssertionError where the three readers differ."""
+    """Whether the text is good; AssertionError where the four readers differ."""
     lines = content.split(b"\n")
     starts = np.cumsum([0] + [len(line) + 1 for line in lines]).tolist()
     explained = [list(svmtext.line_problems(line, zero_based, number == len(lines) - 1)) for number, line in enumerate(lines)]
     bad = [start for start, problems in zip(starts, explained) if problems]
     assert [start for start, _ in svmtext.bad_lines(content, zero_based)] == bad, content
     if content:
-        labels, indptr, indices, values, first = svmtext.parse(content, zero_based)
+        labels, indptr, indices, values, first = parsed = svmtext.parse_compiled(content, zero_based)
+        for one_way, other in zip(parsed, svmtext.parse_in_python(content, zero_based), strict=True):
+            assert np.array_equal(one_way, other), content
         assert first == (bad[0] if bad else -1), content
     places = [(number, column, text) for number, problems in enumerate(explained, 1) for column, text in problems]
     found = scan.Scan(io.BytesIO(content), zero_based)

@@ -1,0 +1,34 @@
+"""`rfx warm` fills an empty cache, and the first command that has to compile says what is waited for."""
+
+import os
+
+import numpy as np
+from click.testing import CliRunner
+
+from rfx import env, methods
+from rfx.cli import _COMPILING, COMMANDS, main
+from rfx.cli.warm import command
+
+
+def test_every_method_is_trained(monkeypatch):
+    fitted = set()
+    for name in methods.names():
+        kind = methods.get(name)
+        monkeypatch.setattr(kind, "fit", lambda self, X, y, name=name: fitted.add((name, self.params["task"])) or self)
+        monkeypatch.setattr(kind, "decision_function", lambda self, X: np.zeros(len(X)))
+    assert CliRunner().invoke(command).exit_code == 0
+    assert {name for name, _ in fitted} == set(methods.names())
+
+
+def test_an_empty_cache_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert env.nothing_compiled()
+    for args in (["train"], ["train", "--help"], ["methods", "rf"]):
+        try:
+            main(args)
+        except SystemExit:
+            pass
+        assert ("compiling" in capsys.readouterr().err) == (args[0] in _COMPILING and "--help" not in args)
+    os.makedirs(tmp_path / "numba" / "x")
+    assert not env.nothing_compiled()
+    assert set(_COMPILING) <= set(COMMANDS)

@@ -88,6 +88,7 @@ def test_a_column_is_words_where_any_of_its_cells_is(chunk):
     table = read("a,b,c,d\n01,5,true,\n2,6,False,7\nx,?,true,NA\n", chunk)
     assert cells(table)[0] == ["01", "2", "x"]
     assert cells(table)[2] == ["true", "False", "true"]
+    assert cells(read("a,b\n1,true\n2,\n", chunk))[1] == ["true", None]
     np.testing.assert_array_equal(table.columns[1], [5, 6, np.nan])
     np.testing.assert_array_equal(table.columns[3], [np.nan, 7, np.nan])
     assert cells(read("a,b\n1,2\n", forced=frozenset([0])))[0] == ["1"]

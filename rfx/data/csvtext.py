@@ -196,11 +196,18 @@ def _cells(raw, shape, forced) -> list:
 
     try:
         frame = read(forced)
-        truths = [position for position in frame.columns if frame[position].dtype.kind == "b"]
+        # of truth values the words are wanted as they are written
+        truths = [position for position in frame.columns if _is_truth(frame[position])]
         frame = read({*forced, *truths}) if truths else frame
     except (ValueError, OverflowError) as error:  # pandas' own are ValueErrors
         raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
     return [_column(frame[position], position in forced, shape.separator == ";") for position in frame.columns]
+
+
+def _is_truth(series) -> bool:
+    import pandas
+
+    return series.dtype.kind == "b" or (series.dtype == object and pandas.api.types.infer_dtype(series, skipna=True) == "boolean")
 
 
 def _column(series, forced: bool, commas: bool):

@@ -408,3 +408,11 @@ def test_check_says_what_is_in_a_table(files, capfd):
     (files / "t.csv").write_text("a,b\n1,2\n1,2,3\n")
     code, out, _ = run(capfd, "check", files / "t.csv")
     assert code == 1 and "t.csv, line 3: it has 3 cells, but the rows before have 2" in out
+
+
+def test_tune_reads_tables_and_says_how(files, capfd):
+    args = ("--data", files / "train.csv", "--ignore", "id", "--target", "buys", "--model", files / "t.npz", "--json")
+    code, out, err = run(capfd, "tune", "--method", "rf", "--trials", 1, "--budget-seconds", 5, *args)
+    assert code in (0, 3), err
+    assert "--target buys --ignore id" in json.loads(out)["command"]
+    assert scored(capfd, files / "t.npz", files / "test.csv")[0] > 0.7

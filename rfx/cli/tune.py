@@ -13,6 +13,9 @@ from rfx.cli.common import (
     json_option,
     named,
     print_row,
+    reading,
+    reading_options,
+    strict_option,
     threads_option,
 )
 from rfx.cli.progress import Progress, quiet_option
@@ -70,12 +73,15 @@ def _methods():
 @click.option("--trials", type=Count(), default=None, help="Most combinations of options to try; lambdas of one path count as one.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Keep every trial in this CSV file, and resume from it.")
 @click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model, of all training rows, to this file.")
+@reading_options
+@strict_option
 @quiet_option
 @force_option
 @threads_option
 @json_option
 def command(
-    method, dataset, test, split, zero_based, cv, holdout, metric, kernels, budget, trials, results, model, quiet, force, as_json, **options
+    method, dataset, test, split, zero_based, cv, holdout, metric, kernels, budget, trials, results, model, target, ignore, header, missing,
+    strict, quiet, force, as_json, **options
 ):  # fmt: skip
     """Search bandwidth, lambda and size of a method on training rows, and fit the best to all of them.
 
@@ -124,6 +130,7 @@ def command(
         model_file.check(model)
     seed = given.pop("seed", 0)
     source = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based}
+    source |= {"reading": reading(target, ignore, header, missing) or None, "strict": strict or None}
     loaded = single.load(source | {"seed": seed})
     given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
     given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)
@@ -171,6 +178,12 @@ def _command(source, method, options, seed) -> str:
     for name in ("split", "test"):
         words += [f"--{name}", source[name]] if source[name] else []
     words += ["--zero-based"] if source["zero_based"] else []
+    for name, value in (source["reading"] or {}).items():
+        words += (
+            [("--" if value else "--no-") + name]
+            if isinstance(value, bool)
+            else [f"--{name}", value if isinstance(value, str) else ",".join(value)]
+        )
     for name, value in options.items():
         if value is not None:
             text = str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)

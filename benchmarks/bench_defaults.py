@@ -67,13 +67,13 @@ def rows_of(name: str, most: int, seed: int):
     return split
 
 
-def models(split):
-    """(name, model) of all that are compared."""
+def models(split, gamma=None):
+    """(name, model) of all that are compared; gamma: of ours, None for the default."""
     classes = split.task != "regression"
     for name in PEERS:
         yield name, peer(name, classes, split.X_train.shape[1])
     for name in OURS:
-        yield name, methods.create(name, task=split.task)
+        yield name, methods.create(name, task=split.task, gamma=gamma)
 
 
 def main():
@@ -81,6 +81,7 @@ def main():
     parser.add_argument("--data", nargs="+", default=SETS)
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--gamma", default=None, help="of ours, such as validation, instead of the default")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"| data, rows | {' | '.join((*PEERS, *OURS))} |\n|---|{'---:|' * (len(PEERS) + len(OURS))}")
@@ -88,7 +89,7 @@ def main():
         found: dict[str, list] = {}
         for seed in range(given.splits):
             split = rows_of(name, given.rows, seed)
-            for label, model in models(split):
+            for label, model in models(split, given.gamma):
                 found.setdefault(label, []).append(scored(model, split, split.task != "regression"))
         means = {label: np.mean(values, axis=0) for label, values in found.items()}
         least = means["grid search"][0] - POINTS

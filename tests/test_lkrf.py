@@ -106,7 +106,7 @@ def sphere():
 
 
 def fitted(data, **options):
-    options = {"scaling": "none", "task": data.task, "pool": 2000} | options
+    options = {"scaling": "none", "task": data.task, "pool": 2000, "gamma": "paper"} | options
     return methods.create("lkrf", **options).fit(data.X_train, data.y_train)
 
 
@@ -118,7 +118,7 @@ def score(method, data):
 @pytest.mark.parametrize("use", ["support", "draw", "weights"])
 def test_better_than_random_features_of_the_same_number(sphere, loss, use):
     method = fitted(sphere, loss=loss, use=use, lam=0.1)
-    random = methods.create("rf", task="binary", scaling="none", loss=loss, lam=0.1, n_features=method.info["support"])
+    random = methods.create("rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=method.info["support"])
     random.fit(sphere.X_train, sphere.y_train)
     assert score(method, sphere) > score(random, sphere) + 0.05
     assert method.info["model_size"] <= method.info["support"] < 400
@@ -166,7 +166,7 @@ def test_the_true_coordinates_are_found():
     method = fitted(data, kernel="linear", pool=None, loss="squared", rho=10, lam=0.01, offset="mean")
     # a twentieth of an input that counts is within noise, so that one or another more may be in
     assert set(range(20)) <= set(method.map.arrays["columns"]) and method.info["model_size"] <= 25
-    random = methods.create("rf", kernel="linear", task="binary", scaling="none", loss="squared", n_features=20)
+    random = methods.create("rf", kernel="linear", task="binary", scaling="none", loss="squared", lam=1.0, n_features=20)
     assert score(method, data) > score(random.fit(data.X_train, data.y_train), data) + 0.2
     sparse = fitted(data, kernel="linear", pool=None, loss="squared", rho=10, sparse=True, lam=10.0)
     assert score(sparse, data) > 0.9
@@ -237,7 +237,7 @@ def test_joint_optimisation_never_goes_up(sphere, loss):
     method = fitted(sphere, pool=300, loss=loss, lam=0.1, joint=5, joint_rows=500, use="weights", tol=1e-8)
     assert len(method.joint_objectives) == 5 and np.all(np.diff(method.joint_objectives) <= 1e-4 * method.joint_objectives[0])
     assert method.joint_objectives[-1] < 0.99 * method.joint_objectives[0]
-    random = methods.create("rf", task="binary", scaling="none", loss=loss, lam=0.1, n_features=300)
+    random = methods.create("rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=300)
     assert score(method, sphere) > score(random.fit(sphere.X_train, sphere.y_train), sphere) - 0.02
 
 

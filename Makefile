@@ -14,7 +14,7 @@ MAKEFLAGS += --keep-going
 .DEFAULT_GOAL := help
 WU2016 := table1 fig3 fig4 fig5 fig6
 WU2016_THEORY := theorem1 speedup
-SINHA2016 := table1 fig1 fig2
+SINHA2016 := table1 fig1 fig2 joint
 DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-qm7 synthetic complexity
 .PHONY: help install demo lint test test-oldest coverage stub fuzz docs-tables docs-numbers benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick reproduce-figure1 reproduce-figure1-quick \
@@ -201,6 +201,12 @@ reproduce-sinha2016-fig2: $(STAMP) ## Sinha and Duchi 2016, feature selection: c
 
 reproduce-sinha2016-fig2-quick: $(STAMP) ## The same for two seeds
 	$(call reproduce-figure,sinha2016-fig2,-quick)
+
+reproduce-sinha2016-joint: $(STAMP) ## Sinha and Duchi 2016: features by scores beside features learnt together with the weights
+	$(call reproduce,sinha2016-joint,)
+
+reproduce-sinha2016-joint-quick: $(STAMP) ## The same for two data sets and one seed
+	$(call reproduce,sinha2016-joint,-quick)
 
 reproduce-dai2014-fig1-adult: $(STAMP) ## Dai et al. 2014, Figure 1: adult, seven methods, one pass and equal time
 	$(call reproduce-figure,dai2014-fig1-adult,)

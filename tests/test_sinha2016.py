@@ -90,3 +90,17 @@ def test_plans(name):
     whole, small = (plan.load(f"sinha2016-{name}", quick, papers.plans()) for quick in (False, True))
     assert len({run["seed"] for run in whole.runs}) == 5 and 0 < len(small.runs) < len(whole.runs) / 2
     assert {"lkrf", "rf"} == {run["method"] for run in small.runs}
+
+
+def test_joint_optimisation_as_a_table():
+    small = {"pool": 60, "loss": "squared", "gamma": 0.5, "lam": 1}
+    found = [ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, **small) for seed in (0, 1)]
+    found += [ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, joint=3, joint_rows=100, **small) for seed in (0, 1)]
+    table = built("sinha2016-joint", found)
+    (section,) = table.sections
+    assert [line[0] for line in section.lines] == ["by scores", "joint, 3 turns on 100 rows"]
+    assert [cell["ours"] for cell in table.cells] == [
+        pytest.approx(sum(100 * (1 - row["score"]) for row in rows) / 2) for rows in (found[:2], found[2:])
+    ]
+    with pytest.raises(UsageError, match="no settings"):
+        built("sinha2016-joint", found, "paper")

@@ -63,15 +63,20 @@ class Kernel(ExpansionMethod):
 
             solution = solve(K, Y, self.lam, loss, self._budget(), callback=watcher(self, decide, Y.shape[1]))
             self.intercept = np.zeros(Y.shape[1])
-        self.norm = self._norm(solution, Y, loss)
+        self.norm = self._norm(solution, K, Y, loss)
         self._keep_nonzero(X, (np.asarray(solution.coef).reshape(X.shape[0], -1).T * factors).T)
         return solution
 
-    def _norm(self, solution, Y, loss) -> float | None:
-        """The root of sum_k ||f_k||_H^2, without a pass over kernel values: the dual, objective - gap, is -sum L*(-lam alpha) -
-        lam/2 ||f||^2. None without a duality gap."""
+    def _norm(self, solution, K, Y, loss) -> float | None:
+        """The root of sum_k ||f_k||_H^2; None without a duality gap.
+
+        Where the gap is that of the dual point -lam alpha, it needs no pass over kernel values: the dual, objective - gap, is
+        -sum L*(-lam alpha) - lam/2 ||f||^2. Newton's gap may be of another point.
+        """
         if solution.certificate is None or solution.certificate.kind != "gap":
             return None
+        if loss.name == "logistic":
+            return float(np.sqrt(max(0.0, np.sum(solution.coef * K.matvec(np.asarray(solution.coef))))))
         dual = solution.objective - solution.gap
         conjugates = float(loss.conjugate(-self.lam * np.asarray(solution.coef).reshape(Y.shape), Y).sum())
         return float(np.sqrt(max(0.0, 2 * (-conjugates - dual) / self.lam)))

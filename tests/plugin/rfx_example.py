@@ -48,7 +48,7 @@ class Landweber(LinearMethod):
 
     def _fit(self, X, Y):
         self.lam, steps = 0.0, self.params["steps"]
-        feature_map = self._timed(self._sample, X, Y, 1.0)
+        feature_map = self._timed(self._sample, X, 1.0)
         scale = feature_map.n_features**-0.5
         Z = feature_matrix(feature_map, X, scale, self.params["max_memory"])
         W, v = np.zeros((Z.shape[1], Y.shape[1])), np.ones(Z.shape[1])

@@ -195,6 +195,9 @@ def test_only_the_seed_makes_rows_one_cell():
     assert cell(build(*rows), "rmse")["ours"] == pytest.approx(0.15), "the variant made last"
     learnt = [row(seed=seed, params={"label": "paper", "gamma": "tuned", "kernel_params": {"gamma": seed}}) for seed in (0, 1)]
     assert len(seeds.variants(learnt)) == 1, "what was learnt from the data does not tell runs apart"
+    for kernel, count in (("perceptron", 1), ("gaussian", 2)):
+        words = [row | {"kernel": kernel, "params": row["params"] | {"gamma": word}} for row, word in zip(rows[2:], ("paper", "median"))]
+        assert len(seeds.variants(words)) == count, "a word for a bandwidth that the kernel has not got"
     chosen = [
         row(seed=seed, method="sparse-rf", lam=lam, params={"label": "paper", "lam": "validation"}) for seed, lam in ((0, 1.0), (1, 10.0))
     ]

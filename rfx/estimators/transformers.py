@@ -12,7 +12,8 @@ from rfx.estimators.base import MethodEstimator, checked, classes_of, in_python
 from rfx.features import FeatureMap, sample
 from rfx.features.binning import BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.methods import width
+from rfx.methods import gamma, width
+from rfx.methods.nystrom import LANDMARKS
 from rfx.methods.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.operators.base import default_memory_mb
 from rfx.options import Option
@@ -54,11 +55,9 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             width.check(X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8)
             scaler = Scaler.fit(X, p["scaling"])
             scaled = scaler.transform(X)
-            kernel = kernels.get_kernel(p.setdefault("kernel", self._only_kernel()))
-            own = {option.name: p[option.name] for option in kernel.options}
-            # the words mean "whatever this kernel needs"
-            gamma = p.get("gamma") if "gamma" in kernel.parameters or not isinstance(p.get("gamma"), str) else None
-            found = self._learn(scaled, p, kernels.parameters(p["kernel"], scaled, gamma, p["seed"], **own))
+            kernel = p.setdefault("kernel", self._only_kernel())
+            own = {option.name: p[option.name] for option in kernels.get_kernel(kernel).options}
+            found = self._learn(scaled, p, gamma.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own))
         self.scaler_, self.map_ = scaler, found
         self._n_features_out = self._width()
         return self
@@ -165,17 +164,7 @@ class NystromTransformer(MapTransformer):
     options = (
         KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
         _GAMMA,
-        Option(
-            "landmarks",
-            str,
-            "How landmarks are found.",
-            {
-                "uniform": "rows drawn uniformly",
-                "kmeans": "centres of k-means",
-                "rpcholesky": "pivots of randomly pivoted Cholesky",
-            },
-            default="uniform",
-        ),
+        LANDMARKS,
         N_FEATURES.but(help="Number D of landmarks; those that depend on others linearly are left out."),
         DTYPE.but(default="float64"),
         MAX_MEMORY,

@@ -69,9 +69,14 @@ def resolved(spec: dict) -> dict:
 def _defaults(method, kernel) -> dict:
     found = {name: value for name, value in methods.get(method).defaults(kernel).items() if value is not None and name != "seed"}
     kernel = found.get("kernel") if kernel is None else kernel
-    if "gamma" in found and kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters:
+    if "gamma" in found and lacks_gamma(kernel):
         found["gamma"] = _NO_GAMMA
     return found
+
+
+def lacks_gamma(kernel) -> bool:
+    """Whether a word for the bandwidth makes no difference to this kernel, which has none."""
+    return kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
 
 
 def old_key(spec: dict) -> str:

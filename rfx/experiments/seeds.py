@@ -8,8 +8,7 @@ from functools import lru_cache
 
 from rfx import methods
 from rfx.errors import UsageError
-from rfx.experiments.keys import canonical
-from rfx.kernels import KERNELS
+from rfx.experiments.keys import canonical, lacks_gamma
 
 # What tells runs apart besides options; n_features and lam are options of some methods, and outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
@@ -98,9 +97,8 @@ def inputs(row: dict) -> dict:
     for name in ("lam", "n_features"):
         if name in options and name not in found:
             found[name] = row.get(name)
-    kernel = KERNELS.get(row.get("kernel"))
-    if isinstance(found.get("gamma"), str) and kernel is not None and "gamma" not in kernel.parameters:
-        del found["gamma"]  # a word for what the kernel has not got, whose default has changed
+    if isinstance(found.get("gamma"), str) and lacks_gamma(row.get("kernel")):
+        del found["gamma"]
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -15,6 +15,18 @@ from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
 
+LANDMARKS = Option(
+    "landmarks",
+    str,
+    "How landmarks are found.",
+    {
+        "uniform": "rows drawn uniformly",
+        "kmeans": "centres of k-means",
+        "rpcholesky": "pivots of randomly pivoted Cholesky",
+    },
+    default="uniform",
+)
+
 
 class Nystrom(ExpansionMethod):
     """lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y) over at most D landmarks; no bias.
@@ -30,17 +42,7 @@ class Nystrom(ExpansionMethod):
     decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel
     options = (
         *OPTIONS,
-        Option(
-            "landmarks",
-            str,
-            "How landmarks are found.",
-            {
-                "uniform": "rows drawn uniformly",
-                "kmeans": "centres of k-means",
-                "rpcholesky": "pivots of randomly pivoted Cholesky",
-            },
-            default="uniform",
-        ),
+        LANDMARKS,
         N_FEATURES.but(help="Number D of landmarks."),
         CHOSEN_LAM,
         LOSS,

@@ -1,5 +1,10 @@
 """Every estimator passes scikit-learn's checks of estimators; what is not checked, or known to fail, is listed here with its reason."""
 
+import os
+import re
+import subprocess
+import sys
+
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -40,6 +45,8 @@ NOT_CHECKED = {
     "KmerFeatures": "its inputs are the codes of letters; the checks give numbers that are none (test_estimators_use.py has its test)",
 }
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
+# scikit-learn leaves this check out unless scipy was imported with this variable set, so that it has a process of its own
+ARRAY_API = "SCIPY_ARRAY_API"
 
 
 def small(name):
@@ -60,6 +67,24 @@ CHECKED = [small(name) for name in estimators.names() if name not in NOT_CHECKED
 @parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {}))
 def test_scikit_learn_check(estimator, check):
     check(estimator)
+
+
+def test_the_check_of_array_interfaces():
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-o",
+        "addopts=",
+        "-p",
+        "no:cacheprovider",
+        __file__,
+        "-k",
+        "test_scikit_learn_check and array_api",
+    ]
+    done = subprocess.run(command, env=os.environ | {ARRAY_API: "1"}, capture_output=True, text=True)
+    counts = dict((word, int(count)) for count, word in re.findall(r"(\d+) (passed|failed|skipped)", done.stdout))
+    assert done.returncode == 0 and counts == {"passed": len(CHECKED)}, done.stdout
 
 
 def test_every_method_has_its_estimators():

@@ -25,7 +25,7 @@ FAST = {
     "sparse-rb": {"gamma": 1.0, "n_grids": 200, "lam": 0.02},
     "nystrom": {"gamma": 3.0, "n_features": 100, "lam": 0.1},
     "block": {"gamma": 3.0, "block_size": 100, "lam": 0.1},
-    "boosting": {"surrogate": "squared", "threshold": "exact", "per_step": 10, "lam": 1.0, "n_features": 140},
+    "boosting": {"surrogate": "squared", "threshold": "exact", "per_step": 10, "lam": 1.3, "n_features": 200},
     "lkrf": {"gamma": 3.0, "pool": 2000, "rho_share": 0.002, "lam": 0.01},
 }
 
@@ -54,7 +54,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
         error = np.sqrt(np.mean((method.predict(X[300:]) - y) ** 2))
         assert error == pytest.approx(score["score"] * spread, rel=1e-6)
     else:
-        assert score["metric"] == "accuracy" and score["score"] > 0.7
+        assert score["metric"] == "accuracy" and score["score"] > 0.75
         assert set(method.predict(X[300:])) <= set(TARGETS[task])
     path = tmp_path / "m.npz"
     assert method.save(path) == path.stat().st_size

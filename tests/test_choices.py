@@ -153,3 +153,13 @@ def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets():
     assert chosen[1] == pytest.approx(1000 * chosen[0])
     shares = [tried[0] / np.ptp(y) for tried in methods.create("sparse-rf", **options).fit(X, y).info["validation"][0]["tried"]]
     assert shares == pytest.approx(validation.L1_SHARES[: len(shares)])
+
+
+@pytest.mark.parametrize("name", ["rf", "sparse-rf", "rb", "sparse-rb"])
+def test_liblinear_is_given_the_lambda_that_rfx_would_choose(name):
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
+    options = {"task": "binary", "lam": "validation", "gamma": 1.0, **({"n_grids": 10} if name.endswith("b") else {"n_features": 30})}
+    y = np.sign(X[:, 0])
+    both = [methods.create(name, solver=solver, **options).fit(X, y) for solver in ("rfx", "liblinear")]
+    assert both[0].validation == both[1].validation and both[0].info["lam"] == both[1].info["lam"]
+    assert both[1].info["solver"] == "liblinear"

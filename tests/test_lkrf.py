@@ -11,6 +11,7 @@ from rfx.errors import UsageError
 from rfx.features import alignment, chosen, sample
 from rfx.features.divergence import distance, maximise
 from rfx.features.joint import best_distribution
+from rfx.methods import validation
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 5))
@@ -138,11 +139,38 @@ def test_ridge_on_the_support_by_its_closed_form(sphere):
     np.testing.assert_allclose(method.decision_function(sphere.X_test), Z_test @ w + y.mean(), atol=1e-4)
 
 
+@pytest.mark.parametrize("given", [{"lam": 0.3}, {"lam": "validation"}, {"lam": None, "lam_path": "1:0.3:2"}])
+def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tmp_path):
+    own = {"task": "binary", "scaling": "none", "gamma": 0.1, "n_features": 60, "dtype": "float64", "tol": 1e-10, "loss": "squared"}
+    X, y = sphere.X_train, sphere.y_train
+    rows = np.flatnonzero((y > 0) | (np.arange(len(y)) % 5 == 0))
+    X, y = X[rows], y[rows]
+    method = methods.create("rf", **own, **given, offset="mean").watch(sphere.X_test, sphere.y_test) if "lam_path" not in given else None
+    method = (method or methods.create("rf", **own, **given, offset="mean")).fit(X, y)
+    pool = sample("gaussian", 8, 60, 0, gamma=0.1, dtype=np.float64)
+    Z, Z_test = (pool.transform(part) / np.sqrt(60) for part in (X, sphere.X_test))
+    w = np.linalg.solve(Z.T @ Z + method.info["lam"] * np.eye(60), Z.T @ (y - y.mean()))
+    decision = method.decision_function(sphere.X_test)
+    np.testing.assert_allclose(decision, Z_test @ w + y.mean(), atol=1e-6)
+    if "lam_path" not in given:
+        assert method.trace[-1]["error"] == 1 - score(method, sphere)
+    if given["lam"] == "validation":
+        (step,), wrong = method.info["validation"], 0
+        for kept, out in validation.parts(len(y), 0.2, validation.JUDGES, 0, ""):
+            mean, gram = y[kept].mean(), Z[kept].T @ Z[kept] + method.info["lam"] * len(kept) / len(y) * np.eye(60)
+            own = np.linalg.solve(gram, Z[kept].T @ (y[kept] - mean))
+            wrong += np.count_nonzero((Z[out] @ own + mean > 0) != (y[out] > 0))
+        judged = step["held_out"]
+        assert dict(step["tried"])[method.info["lam"]] == pytest.approx(wrong / judged, abs=1.5 / judged)
+    method.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(methods.load(tmp_path / "model.npz").decision_function(sphere.X_test), decision)
+
+
 @pytest.mark.parametrize("use", ["support", "draw"])
 def test_numbers_of_features(sphere, use):
     support = fitted(sphere, use="support").info["support"]
     few, many = (fitted(sphere, use=use, n_features=count).info for count in (20, 5000))
-    assert few["n_features"] == 20 and few["model_size"] <= 20
+    assert few["n_features"] == 20 and few["model_size"] <= 20 and few["n_features_asked"] == 20 and many["n_features_asked"] == 5000
     assert many["model_size"] == support if use == "support" else 0.8 * support < many["model_size"] <= support
 
 
@@ -205,11 +233,11 @@ def test_regression_and_several_classes(tmp_path):
 
 def test_validation(sphere):
     method = fitted(sphere, pool=1000, loss="squared", gamma="validation", rho="validation", lam="validation", n_features="validation")
-    assert method.info["rho"] in (5.0, 20.0, 100.0) and method.info["n_features"] in (64, 256, 1024, 4096)
+    assert method.info["rho"] in (5.0, 10.0, 20.0, 50.0, 100.0) and method.info["n_features"] in (64, 256, 1024, 4096)
     assert method.info["lam"] in (0.01, 0.1, 1.0, 10.0, 100.0)
     steps = method.info["validation"]
     assert [step["options"] for step in steps] == [["gamma", "rho"], ["lam"], ["n_features"]]
-    assert [len(step["tried"]) for step in steps] == [12, 5, 4]
+    assert [len(step["tried"]) for step in steps] == [20, 5, 4]
     assert score(method, sphere) > 1 - min(tried[-1] for tried in steps[-1]["tried"]) - 0.05
     assert score(method, sphere) >= score(fitted(sphere, pool=1000, loss="squared"), sphere)
 
@@ -262,3 +290,5 @@ def test_refused_options(options, message):
 def test_what_is_for_squared_loss_alone(sphere):
     with pytest.raises(UsageError, match="--offset is mean, which is for squared loss, but --loss is logistic"):
         fitted(sphere, offset="mean", loss="logistic")
+    with pytest.raises(UsageError, match="--offset is mean, which is for squared loss, but --loss is squared_hinge"):
+        methods.create("rf", offset="mean", lam=1).fit(sphere.X_train, sphere.y_train)

@@ -25,6 +25,7 @@ def rows():
     for label, name in (("fig2", "motifs"), ("table1-tuned", "a9a")):
         for method, sizes in (("lkrf", (5, None)), ("rf", (5, 20, 40))):
             more = {"rho": 100} if method == "lkrf" else {}
+            more |= {"lam": "validation"} if label == "table1-tuned" else {}
             for n_features in sizes:
                 row = ran("motifs:n=300,n_test=100,d=12", method, label, kernel="kmers", k=2, n_features=n_features, **more)
                 found.append(row | {"dataset": name})
@@ -55,9 +56,30 @@ def test_table_1_has_our_numbers_beside_the_printed_ones(rows):
     grid, prices, selected = table.sections
     assert [line[0] for line in prices.lines] == ["15.5 %", "15.2 %", "15 %"]
     assert selected.lines[0][2].endswith(" / 15.54") and selected.lines[1][3].endswith(" / 43.1")
-    assert any("TEST rows" in note for note in table.notes)
+    assert not any("TEST rows" in note for note in table.notes) and "by validation" in selected.title
     printed = {(c["method"], c["field"]): float(c["paper"]) for c in table.cells if c["paper"] is not None}
     assert printed == {("lkrf", "error"): 15.54, ("lkrf", "seconds"): 3.6, ("rf", "error"): 15.44, ("rf", "seconds"): 43.1}
+
+
+def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
+    """The errors on held-out training rows and on test rows are turned round: D follows the ones that the setting names."""
+
+    def section(setting, held_out):
+        own = []
+        for row in rows:
+            if row["params"]["label"] == "table1-tuned" and row["method"] == "rf":
+                size = row["n_features"]
+                step = row["params"]["validation"][-1] | {"tried": [[1.0, held_out[size]]]}
+                own.append(row | {"score": size / 100, "params": row["params"] | {"validation": [step]}})
+        return built("sinha2016-table1", own, setting).sections[-1]
+
+    for least in (5, 20, 40):
+        held_out = {size: 0.1 if size == least else 0.2 for size in (5, 20, 40)}
+        assert section("tuned", held_out).lines == section(None, held_out).lines
+        assert section("tuned", held_out).lines[0][1:3] == [f"{least}", f"{100 - least}.00 / 15.44"]
+        by_test = section("test-selected", held_out)
+        assert by_test.lines[0][1:3] == ["40", "60.00 / 15.44"] and "on the TEST rows" in by_test.title
+    assert section("tuned", dict.fromkeys((5, 20, 40), 0.3)).lines[0][1] == "5"
 
 
 def test_the_price_of_an_error():
@@ -79,7 +101,7 @@ def test_figures(rows, name, tmp_path):
 
 
 def test_settings(rows):
-    with pytest.raises(UsageError, match="--setting other: sinha2016-table1 has the settings tuned, paper"):
+    with pytest.raises(UsageError, match="--setting other: sinha2016-table1 has the settings tuned, paper, test-selected"):
         built("sinha2016-table1", rows, "other")
     with pytest.raises(UsageError, match="sinha2016-fig1 has no settings"):
         built("sinha2016-fig1", rows, "tuned")

@@ -6,6 +6,7 @@ import numpy as np
 
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, leverage, sample
+from rfx.methods import weights
 from rfx.methods.base import Method
 from rfx.methods.options import CHOSEN_GAMMA, DTYPE, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, N_FEATURES
 from rfx.methods.watch import watcher
@@ -40,6 +41,7 @@ CHOOSE = Option(
 POOL = Option(
     "pool", int, f"Number of features in the pool that --choose takes them from; by default {POOL_SHARE} for each.", low=1, high=MOST
 )
+OFFSET = Option("offset", str, "With squared loss: what is taken from the targets, labels too.", {"none": "", "mean": ""}, default="none")
 OPTIONS = (
     KERNEL.but(choices=lambda: list(MAPS)),
     CHOSEN_GAMMA,
@@ -53,15 +55,17 @@ OPTIONS = (
 
 
 class LinearMethod(Method):
-    """f(x) = coef' phi(x): self.map (D features) and self.coef (D, k), already scaled for unscaled phi."""
+    """f(x) = coef' phi(x) + offset: self.map (D features), self.coef (D, k), already scaled for unscaled phi, self.offset (k,) or 0."""
 
     arrays = Method.arrays | {"coef": Array("f", "features outputs")}
+    offset: np.ndarray | float = 0.0
 
     @classmethod
     def saved_arrays(cls, header):
         if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
             raise DataError("its map is of another number of inputs")
-        return cls.arrays | {f"map_{name}": array for name, array in MAPS[header["map"]["name"]].saved_arrays().items()}
+        own = {"offset": Array("f", "outputs")} if header["params"].get("offset") == "mean" else {}
+        return cls.arrays | own | {f"map_{name}": array for name, array in MAPS[header["map"]["name"]].saved_arrays().items()}
 
     @classmethod
     def converted(cls, given):
@@ -105,16 +109,25 @@ class LinearMethod(Method):
         found = self.map.params.get("alphabet")
         return None if found is None else bytes(found)
 
+    def _offset(self, Y) -> np.ndarray:
+        """(k,) what --offset takes from the targets Y (n, k). Raises UsageError where the loss is not for that."""
+        if self.params["offset"] != "mean":
+            return np.zeros(Y.shape[1])
+        if self.loss.name != "squared":
+            raise UsageError(f"--offset is mean, which is for squared loss, but --loss is {self.loss.name}")
+        return weights.mean(Y, self.weights)
+
     def _decide(self, X):
-        return linear_decision(self.map, self.coef, X)
+        return linear_decision(self.map, self.coef, X) + self.offset
 
     def _state(self):
-        arrays = {f"map_{key}": value for key, value in self.map.arrays.items()}
-        return {"map": self.map.header()}, arrays | {"coef": self.coef}
+        arrays = {f"map_{key}": value for key, value in self.map.arrays.items()} | {"coef": self.coef}
+        return {"map": self.map.header()}, arrays | ({"offset": self.offset} if self.params.get("offset") == "mean" else {})
 
     def _restore(self, header, arrays):
         parts = {key[4:]: value for key, value in arrays.items() if key.startswith("map_")}
         self.map, self.coef = FeatureMap.from_header(header["map"], parts), arrays["coef"]
+        self.offset = arrays.get("offset", 0.0)
 
     def _describe(self):
         return {
@@ -138,7 +151,12 @@ class LinearMethod(Method):
 
     def _watcher(self, feature_map, Y, scale: float = 1.0):
         """The callback of a solver for weights over scale * feature_map, see rfx.methods.watch."""
-        return watcher(self, lambda X: feature_matrix(feature_map, X, scale, self.params["max_memory"]).matvec, Y.shape[1])
+
+        def decide(X):
+            Z = feature_matrix(feature_map, X, scale, self.params["max_memory"])
+            return lambda W: Z.matvec(W) + self.offset
+
+        return watcher(self, decide, Y.shape[1])
 
     def _keep_path(self, feature_map, lams, solutions, scale=1.0) -> Solution:
         """A trained method for each lambda into self.path, weights times `scale`; self is the last."""

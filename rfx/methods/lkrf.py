@@ -11,7 +11,7 @@ from rfx.features.divergence import DIVERGENCES, maximise
 from rfx.features.joint import best_distribution
 from rfx.methods import gamma as bandwidth
 from rfx.methods import l2, weights
-from rfx.methods.linear import OPTIONS, LinearMethod, linear_decision
+from rfx.methods.linear import OFFSET, OPTIONS, LinearMethod, linear_decision
 from rfx.methods.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
 from rfx.methods.validation import error, spread
 from rfx.model import Array
@@ -22,7 +22,7 @@ from rfx.solvers.l1.newton import solve_l1
 
 POOL = 20_000
 # What validation chooses from: multiples of the pool's size and of the median's bandwidth, numbers of features, lambdas.
-RHO_SHARES = (0.005, 0.02, 0.1)
+RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
 GAMMA_FACTORS = (1.0, 0.25, 4.0, 16.0)
 COUNTS = (64, 256, 1024, 4096)
 LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
@@ -71,13 +71,13 @@ class LKRF(LinearMethod):
             "rho",
             float,
             "Bound on the divergence: 0 leaves the pool as it is; by default 0.005 N_w, as the authors have it (chi2).",
-            {"validation": "0.005, 0.02 or 0.1 times N_w (chi2)"},
+            {"validation": "0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2)"},
             low=0,
         ),
         Option("rho_share", float, "The same bound, as a multiple of N_w.", low=0),
         Option("use", str, "How the distribution is used.", USES, default="support"),
         Option("centred", bool, "Score with labels less their mean, as regression always does.", default=False),
-        Option("offset", str, "With squared loss: what is taken from the targets, labels too.", {"none": "", "mean": ""}, default="none"),
+        OFFSET,
         Option("sparse", bool, "L1 regularisation of the chosen features.", default=False),
         Option(
             "joint",
@@ -116,9 +116,7 @@ class LKRF(LinearMethod):
     # ------------------------------------------------------------------ training
 
     def _fit(self, X, Y):
-        p = self.params
-        if p["offset"] == "mean" and self.loss.name != "squared":
-            raise UsageError(f"--offset is mean, which is for squared loss, but --loss is {self.loss.name}")
+        p, self.offset = self.params, self._offset(Y)
         self.rho_share, count, self.seconds = self._rho_share(), self._value("n_features"), {}
         pool = self._timed(self._pool, X, self._value("gamma"))
         self.pool_size, self.rho = pool.n_features, self._rho(pool.n_features, self.rho_share)
@@ -202,7 +200,7 @@ class LKRF(LinearMethod):
     def _model(self, features, X, Y, lam):
         """(solution, map, coef (D, k), offset (k,)) of the fit on these features."""
         p = self.params
-        offset = weights.mean(Y, self.weights) if p["offset"] == "mean" else np.zeros(Y.shape[1])
+        offset = self._offset(Y)
         Z = feature_matrix(features, X, 1.0, p["max_memory"])
         solution = self._solve_sparse(Z, Y - offset, lam) if p["sparse"] else l2.solve(self, Z, Y - offset)
         coef = np.asarray(solution.coef)
@@ -240,12 +238,10 @@ class LKRF(LinearMethod):
 
     # ------------------------------------------------------------------ the model
 
-    def _decide(self, X):
-        return super()._decide(X) + self.offset
-
     def _describe(self):
         own = {
             "n_features": self.count,
+            "n_features_asked": self._value("n_features"),
             "pool": self.pool_size,
             "rho": self.rho,
             "support": self.support,
@@ -257,7 +253,3 @@ class LKRF(LinearMethod):
     def _state(self):
         header, arrays = super()._state()
         return header, arrays | {"offset": self.offset}
-
-    def _restore(self, header, arrays):
-        super()._restore(header, arrays)
-        self.offset = arrays["offset"]

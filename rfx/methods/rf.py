@@ -3,14 +3,14 @@
 import math
 
 from rfx.methods import l2
-from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
+from rfx.methods.linear import CHOOSE, OFFSET, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import CG, CHOSEN_LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
 from rfx.methods.validation import GAMMA_FACTORS, LAMS
 from rfx.operators.mapped import feature_matrix
 
 
 class RF(LinearMethod):
-    """lam/2 ||w||^2 + sum L(w.z(x), y) with z = D^(-1/2) [phi_1 .. phi_D]; no bias."""
+    """lam/2 ||w||^2 + sum L(w.z(x), y) with z = D^(-1/2) [phi_1 .. phi_D]; no bias, but the targets' mean on request."""
 
     name = "rf"
     watches = True
@@ -22,6 +22,7 @@ class RF(LinearMethod):
         CHOOSE,
         POOL,
         CHOSEN_LAM,
+        OFFSET.but(help=f"{OFFSET.help} By default nothing.", choices=("mean",), default=None),
         LAM_PATH.but(help=f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the one before."),
         SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
@@ -29,7 +30,8 @@ class RF(LinearMethod):
 
     def _fit(self, X, Y):
         lams = self._path_lams() if self.params["lam_path"] else [self.lam]
-        self.lam = lams[0]
+        self.lam, self.offset = lams[0], self._offset(Y)
+        Y = Y - self.offset
         feature_map, Z = self._timed(self._features, X)
         scale = 1 / math.sqrt(feature_map.n_features)
         if self.params["lam_path"]:
@@ -43,9 +45,9 @@ class RF(LinearMethod):
         if self.params["solver"] != "rfx" or self.params["choose"]:
             yield from super()._fit_each(X, Y, lams)
             return
-        self.lam, self.map = lams[0], None  # of many inputs two maps at once are too much
+        self.lam, self.map, self.offset = lams[0], None, self._offset(Y)  # of many inputs two maps at once are too much
         feature_map, Z = self._features(X)
-        for lam, coef in zip(lams, l2.judging_path(self, Z, Y, lams)):
+        for lam, coef in zip(lams, l2.judging_path(self, Z, Y - self.offset, lams)):
             self.lam = lam
             self.map, self.coef = feature_map, coef / math.sqrt(feature_map.n_features)
             yield self

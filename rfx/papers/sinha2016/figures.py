@@ -69,7 +69,7 @@ def figure2(rows, setting=None):
 def table1(rows, setting=None):
     """Table 1 as curves: test error over D and over seconds."""
     setting = curves.choose_setting(rows, "table1", setting)
-    own = [row for row in curves.of(rows, f"table1-{setting}") if row["status"] == "ok"]
+    own = [row for row in curves.of(rows, curves.label("table1", setting)) if row["status"] == "ok"]
     found = curves.by_size(own)
     _refuse_nothing(found, "table1")
     titles = {name: name + (f" (for {stands_for})" if stands_for else "") for name, stands_for in curves.DATA.items()}

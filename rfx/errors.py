@@ -19,6 +19,10 @@ class OutOfTime(RfxError):
     """What `--timeout` allows was not enough, and there is nothing to show for it."""
 
 
+class ClusterError(RfxError):
+    """The scheduler or the workers of `--scheduler` can't be used, or have gone away."""
+
+
 class UsageError(RfxError):
     """An option or parameter is unknown, or its value is out of range."""
 

@@ -22,7 +22,7 @@ ROOMS = [
     {"kernels"},
     {"losses"},
     {"data"},
-    {"model", "options", "plugins", "files", "interrupts", "errors", "env", "parallel", "counters", "_version"},
+    {"cluster", "model", "options", "plugins", "files", "interrupts", "errors", "env", "parallel", "counters", "_version"},
 ]
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 

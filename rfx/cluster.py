@@ -1,0 +1,208 @@
+"""A client of Dask's scheduler, by the words of `--scheduler`: the address of one, or a cluster of processes on this machine.
+
+Nothing of a cluster is made here: distributed schedules, transports and starts anew. Here is how rfx asks for it, and the one sentence
+that is said where it can't be had.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from contextlib import contextmanager, suppress
+from importlib import metadata
+
+from rfx import env
+from rfx.errors import ClusterError, UsageError
+
+LOCAL = "local"
+ALIKE = ("rfx", "python", "numpy", "distributed")  # what must not differ between machines
+DEATHS = 3  # workers that one task may end, on a cluster of ours
+_LOGGERS = ("distributed", "distributed.client", "tornado.application", "asyncio")
+_PATIENCE = 10.0  # seconds for a scheduler to answer
+
+
+def workers_of(where: str) -> int | None:
+    """The number of processes that `local:N` asks for (`local`: one for each core); None for an address. UsageError for neither."""
+    name, colon, count = where.partition(":")
+    if name != LOCAL:
+        if not where.strip():
+            raise UsageError("--scheduler is empty: expected an address such as tcp://10.0.0.1:8786, or local:N")
+        return None
+    if not colon:
+        return len(os.sched_getaffinity(0))
+    if not count.isdecimal() or not 0 < int(count) <= 1024:
+        raise UsageError(f"--scheduler {where}: expected local:N with N processes, 1 to 1024")
+    return int(count)
+
+
+@contextmanager
+def connect(where: str):
+    """A distributed.Client of the scheduler at the address `where`, or of N new processes with one thread each for `local:N`.
+
+    When the block ends, so does the client, and with it what it asked for; the processes of `local:N` end, too. Raises UsageError for
+    what is no address, ClusterError where distributed is not installed, no scheduler answers within seconds, the versions of `ALIKE`
+    differ, or, out of the block, when the scheduler has gone away.
+    """
+    count = workers_of(where)
+    distributed = _distributed()
+    with _silence():
+        if count is None:
+            _knock(distributed, where)
+            opened = _opened(distributed, where)
+        else:
+            opened = _local(distributed, count)
+        with opened as client:
+            check_versions(client)
+            try:
+                yield client
+            except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, distributed.CancelledError) as error:
+                if client.status == "running":
+                    raise
+                raise lost(where) from error
+
+
+def lost(where: str) -> ClusterError:
+    """What is said when the scheduler does not answer any more."""
+    return ClusterError(f"the scheduler at {where} has gone away; what was done there is lost, what was written stays")
+
+
+def _distributed():
+    try:
+        import distributed
+    except ModuleNotFoundError:
+        raise ClusterError("--scheduler needs Dask's distributed; pip install 'rfx[distributed]'") from None
+    return distributed
+
+
+@contextmanager
+def _silence():
+    """distributed logs every worker that comes or goes on standard error, where progress is; what matters is said by rfx."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before):
+            logger.setLevel(level)
+
+
+def _knock(distributed, address) -> None:
+    """Raise where no scheduler answers at the address: a client would wait for ever for what is no part of Dask."""
+
+    async def ask():
+        async with distributed.rpc(address) as there:
+            return await there.identity()
+
+    try:
+        found = asyncio.run(asyncio.wait_for(ask(), _PATIENCE))
+    except ValueError as error:
+        raise UsageError(f"--scheduler {address}: {error}; expected an address such as tcp://10.0.0.1:8786, or local:N") from None
+    except (OSError, TimeoutError) as error:
+        reason = "" if isinstance(error, TimeoutError) or "Timed out" in str(error) else f" ({error})"
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} within {_PATIENCE:g} seconds{reason}; is it started, and is the port open?"
+        ) from None
+    except Exception as error:
+        # of bytes that are no message of Dask's: anything, a MemoryError among it
+        raise ClusterError(f"what answers at {address} is no Dask scheduler of this version ({type(error).__name__})") from None
+    if found.get("type") != "Scheduler":
+        raise ClusterError(f"what answers at {address} is a {str(found.get('type')).lower()} of Dask's; give the scheduler's address")
+
+
+@contextmanager
+def _opened(distributed, address, patience=_PATIENCE):
+    try:
+        client = distributed.Client(address, timeout=patience, set_as_default=False)
+    except (OSError, TimeoutError, RuntimeError, ValueError, ImportError) as error:
+        raise ClusterError(f"the Dask scheduler at {address} takes no client: {error}") from None
+    try:
+        yield client
+    finally:
+        with suppress(TimeoutError):
+            client.close(timeout=2)
+
+
+@contextmanager
+def _local(distributed, count):
+    import dask
+
+    settings = {
+        # of the deaths that a task may bring about, the last is too many
+        "distributed.scheduler.allowed-failures": DEATHS - 1,
+        # a task waits at the scheduler and not behind another at a worker: one that dies takes with it what it works on only
+        "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.worker.preload": [__name__],
+    }
+    with dask.config.set(settings):
+        cluster = distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            silence_logs=logging.CRITICAL,
+            # no dashboard; what is left of its server must not take, nor complain about, the port of another
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        )
+    try:
+        with _opened(distributed, cluster) as client:
+            yield client
+    finally:
+        with suppress(TimeoutError):
+            cluster.close(timeout=5)
+
+
+def dask_setup(worker) -> None:
+    """Preloaded by the workers of `local:N`, which share the terminal: rfx ends them after Ctrl-C, and speaks for them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def versions() -> dict[str, str]:
+    """Those of `ALIKE` in this process."""
+    import platform
+
+    return {name: platform.python_version() if name == "python" else metadata.version(name) for name in ALIKE}
+
+
+def difference(ours: dict, theirs: dict, who: str) -> str | None:
+    """One sentence about the first version that differs on the worker `who`, or None. Python's third number makes no difference."""
+    for name in ALIKE:
+        here, there = ours[name], theirs.get(name)
+        if name == "python":
+            here, there = (".".join(str(text).split(".")[:2]) for text in (here, there))
+        if here != there:
+            has = f"{name} {there}" if there else f"no {name}"
+            return f"{who} has {has}, this machine {name} {here}; install the same on all of them"
+    return None
+
+
+def check_versions(client) -> None:
+    """Raise ClusterError where the versions of a worker that is there now, or the scheduler's distributed, differ from ours."""
+    ours = versions()
+    found = client.get_versions(packages=["rfx"])
+    theirs = found["scheduler"]["packages"]["distributed"]
+    if theirs != ours["distributed"]:
+        raise ClusterError(f"the scheduler has distributed {theirs}, this machine {ours['distributed']}; install the same on both")
+    for address, one in found["workers"].items():
+        told = difference(ours, {"python": one["host"]["python"], **one["packages"]}, f"worker {address}")
+        if told:
+            raise ClusterError(told)
+
+
+def wait_for_workers(client, seconds: float = 30.0) -> dict[str, int]:
+    """Threads of each worker by its address, as soon as there is one. ClusterError where none comes within `seconds`."""
+    end = time.monotonic() + seconds
+    while not (found := client.nthreads()):
+        if time.monotonic() > end:
+            raise ClusterError(f"{client.scheduler.address} has no workers, and none came within {seconds:g} seconds; start some")
+        time.sleep(0.1)
+    return dict(found)
+
+
+def threads_of_a_task(nthreads: int) -> int:
+    """Threads for each of the tasks that a worker with that many threads runs at a time: its machine's cores, divided."""
+    return max(1, env.threads() // nthreads)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rfx import env
+from rfx import env, kernels
 from rfx.errors import DataError, UsageError
-from rfx.features.binning import BinningMap, _starts, sample_grids
+from rfx.features.binning import WIDTHS, BinningMap, _starts, sample_grids
 from rfx.operators.binned import BinnedMatrix
 
 RNG = np.random.default_rng(0)
@@ -24,10 +24,11 @@ def partition(ids):
     return ids[:, :, None] == ids[:, None, :]
 
 
-def test_collisions_have_the_kernels_probability():
+@pytest.mark.parametrize("kernel", list(WIDTHS))
+def test_collisions_have_the_kernels_probability(kernel):
     n = 40_000
-    ids, _ = sample_grids("laplacian", 4, n, 3, gamma=GAMMA).number(X[:12])
-    exact = np.exp(-GAMMA * np.abs(X[:12, None] - X[None, :12])).prod(-1)
+    ids, _ = sample_grids(kernel, 4, n, 3, gamma=GAMMA).number(X[:12])
+    exact = kernels.block(kernel, X[:12], X[:12], {"gamma": GAMMA})
     deviation = np.sqrt(exact * (1 - exact) / n)
     assert np.all(np.abs(partition(ids).mean(axis=0) - exact) <= 4.5 * deviation + 1e-12)
 
@@ -35,6 +36,17 @@ def test_collisions_have_the_kernels_probability():
 def test_widths_are_gamma_with_scale_sigma():
     widths = sample_grids("laplacian", 2, 50_000, 0, gamma=1 / 3).widths
     assert widths.mean() == pytest.approx(6, rel=0.02) and widths.var() == pytest.approx(18, rel=0.03)
+
+
+@pytest.mark.parametrize("kernel", list(WIDTHS))
+def test_widths_have_the_density_of_the_second_derivative(kernel):
+    """P(width <= t) is the integral of s k''(s) to t, 1 - k(t) + t k'(t), k' by differences of the exact kernel."""
+    widths = np.sort(sample_grids(kernel, 1, 20_000, 7, gamma=2.0).widths.ravel())
+    t, h = np.array([0.1, 0.3, 0.45, 0.7, 1.1, 2.5]), 1e-6
+    below, at, above = (kernels.block(kernel, np.zeros((1, 1)), (t + step)[:, None], {"gamma": 2.0})[0] for step in (-h, 0, h))
+    expected = 1 - at + t * (above - below) / (2 * h)
+    found = np.searchsorted(widths, t, side="right") / len(widths)
+    assert np.all(np.abs(found - expected) <= 4.5 * np.sqrt(expected * (1 - expected) / len(widths)) + 1e-8)
 
 
 def test_bins_are_the_cells_in_order_of_appearance():
@@ -107,7 +119,7 @@ def test_width_of_zero_is_made_positive():
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="no random binning features for kernel 'gaussian'; choose laplacian"):
+    with pytest.raises(UsageError, match="no random binning features for kernel 'gaussian'; choose one of laplacian, erlang,"):
         sample_grids("gaussian", 2, 3, 0, gamma=1.0)
     for number, seed, gamma, message in ((0, 0, 1.0, "--n-grids is 0"), (1, -1, 1.0, "--seed is -1"), (1, 0, np.inf, "--gamma is inf")):
         with pytest.raises(UsageError, match=message):

@@ -30,6 +30,9 @@ def reference(name, X, Y, params):
         "perceptron": lambda: params["radius"] / kernels.perceptron_constant(X.shape[1]) - l2,
         "stump": lambda: 1 - 2 * l1 / (params["hi"] - params["lo"]).sum(),
         "linear": lambda: X @ Y.T,
+        "hat": lambda: np.maximum(0, 1 - gamma * np.abs(X[:, None] - Y)).prod(-1),
+        "rational": lambda: (1 / (1 + gamma * np.abs(X[:, None] - Y))).prod(-1),
+        "erlang": lambda: (1 + gamma * np.abs(X[:, None] - Y) / 2).prod(-1) * np.exp(-gamma * l1),
         "matern-3/2": lambda: (1 + 3**0.5 * gamma * l2) * np.exp(-(3**0.5) * gamma * l2),
         "matern-5/2": lambda: (1 + 5**0.5 * gamma * l2 + 5 / 3 * (gamma * l2) ** 2) * np.exp(-(5**0.5) * gamma * l2),
         "polynomial-2": lambda: (1 + gamma * X @ Y.T) ** 2,
@@ -79,6 +82,14 @@ def test_block_is_the_formula(name, n_inputs):
         K = kernels.block(name, X, Y, params, dtype=dtype)
         assert K.dtype == dtype
         np.testing.assert_allclose(K, expected, rtol=0, atol=tolerance * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["hat", "rational", "erlang"])
+def test_products_of_far_inputs_are_zero(name, dtype):
+    X = np.full((2, 700), 1e30) * [[1], [-1]]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(kernels.block(name, X, X, {"gamma": 1.0}, dtype=dtype), np.eye(2))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplacian", "linear"])
@@ -230,7 +241,7 @@ def test_refusals():
     X = sample(5, 2)
     with pytest.raises(UsageError, match="kernel 'rbf' is unknown .choose one of: arccosine-0, .*gaussian"):
         kernels.parameters("rbf", X)
-    with pytest.raises(UsageError, match="'perceptron' has no gamma; the kernels that have one: exponential, gaussian"):
+    with pytest.raises(UsageError, match="'perceptron' has no gamma; the kernels that have one: erlang, exponential, gaussian"):
         kernels.parameters("perceptron", X, 1.0)
     with pytest.raises(DataError, match="2 columns can't be compared with rows with 3"):
         kernels.block("linear", X, sample(5, 3), {})

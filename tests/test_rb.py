@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from rfx import env, losses, methods
 from rfx.errors import UsageError
 from rfx.experiments import results, single
-from rfx.features.binning import BinningMap, sample_grids
+from rfx.features.binning import WIDTHS, BinningMap, sample_grids
 from rfx.methods.validation import held_out
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
@@ -213,11 +213,17 @@ def test_sparse_rb_keeps_few_bins(tmp_path):
     assert empty.info["model_size"] == 0 and not methods.load(tmp_path / "m.npz").decision_function(X).any()
 
 
-def test_rb_approaches_the_exact_laplacian_kernel():
-    kernel = methods.create("kernel", kernel="laplacian", gamma=1.5, lam=0.5, scaling="none").fit(X[:300], VALUES[:300])
-    rb = methods.create("rb", gamma=1.5, lam=0.5, n_grids=4000, tol=1e-6, scaling="none").fit(X[:300], VALUES[:300])
+@pytest.mark.parametrize("name", list(WIDTHS))
+def test_rb_approaches_the_exact_kernel(name, tmp_path):
+    own = {"kernel": name, "gamma": 1.5 if name != "hat" else 0.7, "lam": 0.5, "scaling": "none"}
+    kernel = methods.create("kernel", **own).fit(X[:300], VALUES[:300])
+    rb = methods.create("rb", n_grids=4000, tol=1e-6, **own).fit(X[:300], VALUES[:300])
     difference = kernel.decision_function(X[300:]) - rb.decision_function(X[300:])
     assert np.sqrt(np.mean(difference**2)) < 0.02
+    rb.save(tmp_path / "model.npz")
+    assert np.array_equal(methods.load(tmp_path / "model.npz").predict(X), rb.predict(X))
+    sparse = methods.create("sparse-rb", **own | {"lam": 0.02}, n_grids=100).fit(X[:300], LABELS[:300])
+    assert sparse.grids.kernel == name and sparse.score(X[300:], LABELS[300:])["score"] > 0.85
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
@@ -310,8 +316,10 @@ def test_rb_reads_sparse_rows():
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="--kernel is 'gaussian'; it must be laplacian"):
+    with pytest.raises(UsageError, match="--kernel is 'gaussian'; it must be one of laplacian, erlang, rational, hat"):
         methods.create("rb", kernel="gaussian")
+    with pytest.raises(UsageError, match="--gamma is tuned, by random features of kernel hat, of which there are none; choose validation"):
+        methods.create("rb", kernel="hat", gamma="tuned").fit(X, VALUES)
     with pytest.raises(UsageError, match="--lam is 'match-rf'; it must be a number above 0 or validation"):
         methods.create("rb", lam="match-rf")
     with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, prcd, liblinear"):

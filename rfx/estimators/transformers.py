@@ -10,7 +10,7 @@ from rfx import kernels
 from rfx.data.scaling import Scaler
 from rfx.estimators.base import MethodEstimator, checked, classes_of, in_python
 from rfx.features import FeatureMap, sample
-from rfx.features.binning import BinMap
+from rfx.features.binning import WIDTHS, BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.methods import gamma, width
 from rfx.methods.nystrom import LANDMARKS
@@ -140,7 +140,7 @@ class BinningTransformer(MapTransformer):
     source = "Random binning features (Rahimi and Recht 2007; Wu et al. 2016, Algorithm 1)."
     vectors = BinMap.width
     options = (
-        KERNEL.but(choices=("laplacian",), default="laplacian"),
+        KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
         _GAMMA,
         Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256),
         SCALING,

@@ -11,7 +11,7 @@ import numpy as np
 from rfx import kernels
 from rfx.errors import UsageError
 from rfx.features import MAPS, leverage, sample
-from rfx.features.binning import sample_grids
+from rfx.features.binning import WIDTHS, sample_grids
 from rfx.features.nystrom import NystromMap, choose_landmarks
 
 ROWS, INPUTS = 256, 6
@@ -91,7 +91,7 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
         "nystrom, uniform": ("gaussian", _nystrom("uniform")),
         "nystrom, rpcholesky": ("gaussian", _nystrom("rpcholesky")),
         "laplacian": ("laplacian", _drawn("laplacian")),
-        "laplacian, random binning": ("laplacian", _binned),
+        **{f"{name}, random binning": (name, _binned(name)) for name in WIDTHS},
     }
     return found
 
@@ -135,9 +135,12 @@ def _by_leverage(X, params, size, seed):
     return leverage.draw(pool, X, size, LAM, seed).transform(X) / np.sqrt(size)
 
 
-def _binned(X, params, size, seed):
-    grids = sample_grids("laplacian", X.shape[1], size, seed, **params)
-    return grids.transform(X, grids.number(X)[1]).toarray()
+def _binned(name):
+    def features(X, params, size, seed):
+        grids = sample_grids(name, X.shape[1], size, seed, **params)
+        return grids.transform(X, grids.number(X)[1]).toarray()
+
+    return features
 
 
 def _nystrom(how):

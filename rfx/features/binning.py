@@ -32,7 +32,7 @@ _ALIGN = 1.5 * 2.0**52
 class BinningMap:
     """R sampled grids over n_inputs inputs.
 
-    kernel: the name of its one-dimensional factor. gamma: its bandwidth, 1/sigma of Wu et al. widths, offsets: (R, d)
+    kernel: its name. gamma: its bandwidth, 1/sigma of Wu et al. widths, offsets: (R, d)
     float64, the cell of x_j in grid r being floor((x_j - offsets[r, j]) / widths[r, j]).
     """
 
@@ -178,7 +178,7 @@ class BinMap:
     """
 
     aliases: ClassVar[dict[str, str]] = {"binning": "laplacian"}
-    width: ClassVar[int] = 3
+    width: ClassVar[int] = 4
     dtype = np.dtype(np.float64)
 
     def __init__(self, grids: BinningMap, bins: Bins):
@@ -208,11 +208,11 @@ class BinMap:
 def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float, start: int = 0) -> BinningMap:
     """Sample the grids start .. start+n_grids-1; grid r depends on (seed, r) alone.
 
-    kernel: laplacian, exp(-gamma ||x - y||_1): the density of a width t is t k''(t) for the one-dimensional factor k (Rahimi and
-    Recht 2007), which is Gamma(2, 1/gamma). Raises UsageError for another kernel or a number out of range.
+    kernel: one of WIDTHS. The density of a width t is t k''(t) for the one-dimensional factor k (Rahimi and Recht 2007; Wu et al.
+    2016, equation 6). Raises UsageError for another kernel or a number out of range.
     """
-    if kernel != "laplacian":
-        raise UsageError(f"there are no random binning features for kernel {kernel!r}; choose laplacian")
+    if kernel not in WIDTHS:
+        raise UsageError(f"there are no random binning features for kernel {kernel!r}; choose one of {', '.join(WIDTHS)}")
     if n_grids < 1:
         raise UsageError(f"--n-grids is {n_grids}; it must be 1 or more")
     if not 0 <= seed < 2**63:
@@ -220,12 +220,34 @@ def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float
     if not 0 < gamma < np.inf:
         raise UsageError(f"--gamma is {gamma}; it must be a number above 0")
     shape = (n_grids, n_inputs)
-    numbers = uniforms(seed, WIDTH, start, start + n_grids, 2 * n_inputs).reshape(*shape, 2)
-    # a sum of two exponentials
-    widths = -np.log(numbers).sum(axis=-1) / gamma
+    count, width = WIDTHS[kernel]
+    numbers = uniforms(seed, WIDTH, start, start + n_grids, count * n_inputs).reshape(*shape, count)
+    with np.errstate(divide="ignore"):
+        widths = width(numbers) / gamma
     widths = np.ascontiguousarray(np.clip(widths, _NARROWEST, 1 / _NARROWEST))
     offsets = widths * uniforms(seed, OFFSET, start, start + n_grids, n_inputs)
     return BinningMap(kernel, float(gamma), widths, offsets)
+
+
+def _exponentials(numbers):
+    """Sums of as many exponentials as there are numbers."""
+    return -np.log(numbers).sum(axis=-1)
+
+
+def _heavy(numbers):
+    """Of the distribution function (t / (1 + t))^2."""
+    root = np.sqrt(numbers[..., 0])
+    return root / (1 - root)
+
+
+# kernel -> (uniform numbers for a width, the width for gamma = 1): of the densities t exp(-t), t^2 exp(-t) / 2 and
+# 2t / (1 + t)^3; all widths the same.
+WIDTHS = {
+    "laplacian": (2, _exponentials),
+    "erlang": (3, _exponentials),
+    "rational": (1, _heavy),
+    "hat": (1, lambda numbers: np.ones(numbers.shape[:-1])),
+}
 
 
 def _starts(sizes) -> np.ndarray:

@@ -18,8 +18,9 @@ _WIDE = 1000  # columns of CSR rows that are compared as such
 class Kernel:
     """A kernel k(x, y) of rows: a function of how two scaled rows compare.
 
-    name, formula. metric: how scaled rows are compared, `squared` (||x - y||_2^2), `l2` (||x - y||_2), `l1` (||x - y||_1) or
-    `dot` (x.y); "" for a kernel without exact values, which its feature map alone stands for. parameters: what it needs besides
+    name, formula. metric: how scaled rows are compared, `squared` (||x - y||_2^2), `l2` (||x - y||_2), `l1` (||x - y||_1),
+    `dot` (x.y) or `product`, by the kernel's own `compare`; "" for a kernel without exact values, which its feature map alone
+    stands for. parameters: what it needs besides
     its name, as a model file has it; optional: those that not every model has. options: those of its own that a method gets
     with it.
 
@@ -40,7 +41,7 @@ class Kernel:
     @property
     def centred(self) -> bool:
         """Does a shift of all rows change nothing?"""
-        return self.metric in ("squared", "l2", "l1") and not self.clips
+        return self.metric in ("squared", "l2", "l1", "product") and not self.clips
 
     def learn(self, X, given: dict, seed: int) -> dict:
         """The parameters for scaled training rows X (n, d), dense or CSR; given: the options that were set, gamma among them.
@@ -96,7 +97,8 @@ class GammaKernel(Kernel):
         return {"gamma": value}
 
     def median(self, X, seed: int) -> float:
-        """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different rows; 1 / median |x.y| for dot.
+        """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different rows; 1 / median |x.y| for dot,
+        1 / median ||x - y||_1 for product.
 
         Where the median is zero, it is over the pairs that are not; where there are none, `paper_gamma` and a warning.
         """
@@ -126,7 +128,7 @@ def _distances(left, right, metric) -> np.ndarray:
     """(n,) distances, squared where the metric is, or sizes of inner products, of rows left and right (n, d)."""
     if metric == "dot":
         return np.abs(np.einsum("ij,ij->i", left, right))
-    if metric == "l1":
+    if metric in ("l1", "product"):
         return np.abs(left - right).sum(axis=1)
     difference = left - right
     distances = np.einsum("ij,ij->i", difference, difference)
@@ -141,7 +143,7 @@ def _pair_distances(X, first, second, metric) -> np.ndarray:
     if metric == "dot":
         return np.abs(np.asarray(left.multiply(right).sum(axis=1)).ravel())
     difference = left - right
-    if metric == "l1":
+    if metric in ("l1", "product"):
         return np.asarray(abs(difference).sum(axis=1)).ravel()
     distances = squared_norms(difference)
     return np.sqrt(distances) if metric == "l2" else distances

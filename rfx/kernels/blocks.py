@@ -170,7 +170,7 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     """Kernel values of rows that are dense, a chunk at a time and a thread at a time."""
     kernel, n_inputs = X.kernel, X.shape[1]
     # Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
-    by_product = n_inputs > {"l1": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[kernel.metric]
+    by_product = n_inputs > {"l1": np.inf, "product": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[kernel.metric]
     work = np.dtype(np.float64) if by_product and (kernel.metric == "l2" or kernel.exact_in_float64) else out.dtype
     X, Y = X.astype(work), Y.astype(work)
     rows, columns = X.dense(), Y.columns()
@@ -197,6 +197,8 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                     lengths = (row_norms[i:i_end], column_norms[j : j + width]) if row_norms is not None else None
                     if kernel.metric != "dot":
                         _squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work))
+                elif kernel.metric == "product":
+                    kernel.compare(rows[i:i_end], columns, tile)
                 else:
                     _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
                 if kernel.metric == "l2":

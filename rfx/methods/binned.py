@@ -4,7 +4,7 @@ import numpy as np
 
 from rfx import env, losses
 from rfx.errors import DataError, UsageError
-from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
+from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
 from rfx.methods.base import Method
 from rfx.methods.options import CHOSEN_GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.methods.watch import watcher
@@ -16,7 +16,7 @@ from rfx.solvers.published.liblinear import solve_liblinear
 
 N_GRIDS = Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256)
 OPTIONS = (
-    KERNEL.but(choices=("laplacian",), default="laplacian"),
+    KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
     CHOSEN_GAMMA,
     N_GRIDS,
     LOSS,
@@ -84,7 +84,7 @@ class BinnedMethod(Method):
         self.memory_left = limit - needed
 
     def _vectors(self, X):
-        # two numbers a width, and the offset
+        # up to three numbers a width, and the offset
         return BinMap.width * self.params["n_grids"]
 
     def _bytes(self, number: int) -> int:

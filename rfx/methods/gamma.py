@@ -3,7 +3,8 @@
 import numpy as np
 
 from rfx import kernels
-from rfx.features import sample
+from rfx.errors import UsageError
+from rfx.features import MAPS, sample
 from rfx.losses import Squared
 from rfx.methods import weights
 from rfx.methods.validation import GAMMA_FACTORS, error, step
@@ -39,8 +40,10 @@ def tuned(kernel: str, X, Y, lams, seed: int, row_weights=None) -> tuple[float, 
 
     X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as for all n rows;
     row_weights: (n,), None for ones. Of fewer than two
-    rows the median is taken, without scores.
+    rows the median is taken, without scores. Raises UsageError for a kernel without random features of that kind.
     """
+    if kernel not in MAPS:
+        raise UsageError(f"--gamma is tuned, by random features of kernel {kernel}, of which there are none; choose validation or median")
     found = candidates(kernel, X, seed)
     order = np.random.default_rng(seed).permutation(X.shape[0])
     size = min(ROWS, X.shape[0] // 2)

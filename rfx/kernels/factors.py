@@ -1,0 +1,58 @@
+"""Kernels that are a product over the inputs of one function of |x_j - y_j|, convex and falling from 1 to 0.
+
+Those are what random binning has features for (Rahimi and Recht 2007, section 4; Wu et al. 2016, equation 6): a factor k is
+the mean of max(0, 1 - t/width) over widths with the density width k''(width). The Laplacian, whose product is a function of
+a distance, is in rfx.kernels.distances.
+"""
+
+import numpy as np
+from numba import njit
+
+from rfx.kernels.base import GammaKernel
+
+# What is beyond it, in units of 1/gamma, is as far: keeps infinity away from zero.
+_FAR = 500.0
+_TILE = 512
+_HAT, _RATIONAL, _ERLANG = range(3)
+
+
+class Factors(GammaKernel):
+    metric = "product"
+
+    def __init__(self, name: str, formula: str, factor: int):
+        self.name, self.formula, self.factor = name, formula, factor
+
+    def compare(self, rows, columns, out):
+        """out (n, m) <- the kernel of rows (n, d) and of columns (d, m), both scaled."""
+        _products(rows, columns, out, self.factor, out.dtype.type(_FAR), _TILE)
+
+
+@njit(cache=True, nogil=True)
+def _products(rows, columns, out, factor, far, tile):
+    """By tiles of columns that are kept in cache; numbers of the arrays' type, as with Python's the loops would be in float64."""
+    zero, one = far - far, far / far
+    half = one / (one + one)
+    for begin in range(0, out.shape[1], tile):
+        end = min(begin + tile, out.shape[1])
+        for i in range(out.shape[0]):
+            values = out[i, begin:end]
+            values[:] = one
+            for k in range(rows.shape[1]):
+                a, A = rows[i, k], columns[k, begin:end]
+                if factor == _HAT:
+                    for j in range(end - begin):
+                        values[j] *= max(zero, one - abs(a - A[j]))
+                elif factor == _RATIONAL:
+                    for j in range(end - begin):
+                        values[j] /= one + abs(a - A[j])
+                else:
+                    for j in range(end - begin):
+                        t = min(far, abs(a - A[j]))
+                        values[j] *= (one + half * t) * np.exp(-t)
+
+
+KERNELS = (
+    Factors("hat", "prod_j max(0, 1 - gamma |x_j - y_j|)", _HAT),
+    Factors("rational", "prod_j 1 / (1 + gamma |x_j - y_j|)", _RATIONAL),
+    Factors("erlang", "prod_j (1 + gamma |x_j - y_j| / 2) exp(-gamma |x_j - y_j|)", _ERLANG),
+)

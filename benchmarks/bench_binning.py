@@ -1,7 +1,8 @@
 """Random binning beside what a user has: features by numpy.unique, scipy's CSR products, LIBLINEAR `-s 5` on the same CSR.
 
 Features and operators: seconds and the peak of a process that makes only them, less what the process has before. sparse-rb:
-rfx to a relative duality gap, LIBLINEAR at each `--eps`, until its weights have that gap by the same certificate.
+rfx to a relative duality gap, LIBLINEAR at the first `--eps` at which its weights have that gap by the same certificate, or
+at the last; the ones before are run once.
 
     python benchmarks/bench_binning.py
     python benchmarks/bench_binning.py --data ijcnn1 --gamma 1.58 --scaling none --n-grids 256 --lam 10 --eps 0.01 0.001
@@ -9,12 +10,11 @@ rfx to a relative duality gap, LIBLINEAR at each `--eps`, until its weights have
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 
 import numpy as np
 import scipy.sparse as sp
+from pairs import add_pairs, child, machine, ratios, spread, turns
 
 from rfx import env
 from rfx.data import load
@@ -99,8 +99,7 @@ def l1(options, eps):
 
 
 def in_child(name):
-    command = [sys.executable, __file__, *sys.argv[1:], "--one", name]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+    return json.loads(child("--one", name))
 
 
 def main():
@@ -116,6 +115,7 @@ def main():
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--eps", nargs="*", default=["0.01", "0.001", "0.0001", "0.00001", "0.000001"])
     parser.add_argument("--threads", type=int, default=2)
+    add_pairs(parser)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     env.set_threads(options.threads)
@@ -124,27 +124,29 @@ def main():
         made = l1(options, eps or None) if kind == "l1" else features(options, ours if kind == "ours" else by_unique)
         print(json.dumps(made))
         return
-    print(f"{env.cpu_name()}, {options.threads} threads, {options.data}, gamma = {options.gamma:g}\n")
-    print("| features | seconds | peak MiB | kept MiB | seconds of Z Z'a | D |\n|---|---|---|---|---|---|")
-    rows = {name: in_child(name) for name in ("ours", "unique")}
-    for name, title in (("ours", "rfx"), ("unique", "numpy.unique, scipy CSR")):
-        row = rows[name]
-        print(f"| {title} | {row['seconds']:.2f} | {row['peak']:.0f} | {row['held']:.0f} | {row['product']:.3f} | {row['D']} |")
-    ratios = [rows["unique"][key] / rows["ours"][key] for key in ("seconds", "peak", "held", "product")]
-    print("| ratio | " + " | ".join(f"{ratio:.1f}" for ratio in ratios) + " | |\n", flush=True)
-    print(f"R = {options.l1_grids}, lam = {options.lam:g}\n")
-    print("| L1, squared hinge | seconds | CPU seconds | objective | relative gap | non-zeros |\n|---|---|---|---|---|---|")
-    for name, title in [("l1", "rfx")] + [(f"l1 {eps}", f"LIBLINEAR -e {eps}") for eps in options.eps]:
-        row = in_child(name)
-        print(
-            f"| {title} | {row['seconds']:.1f} | {row['cpu']:.1f} | {row['objective']:.3f} | {row['gap']:.1e} | {row['nnz']} |", flush=True
-        )
-        if name == "l1":
-            ours_row = row
-        elif row["gap"] <= options.tol:
+    print(f"{machine(options.threads)}; {options.data}, gamma = {options.gamma:g}; L1: R = {options.l1_grids}, lam = {options.lam:g}\n")
+    print("| what | by | seconds | CPU seconds | times rfx | peak MiB | kept MiB | D or non-zeros | objective | relative gap |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    kinds = {"ours": "rfx", "unique": "numpy.unique, scipy CSR"}
+    found = turns(kinds, in_child, options.pairs)
+    for key, what in (("seconds", f"bins, R = {options.n_grids}"), ("product", "Z Z'a")):
+        for name, title in kinds.items():
+            rows, form = found[name], ".3g"
+            memory = f"{rows[0]['peak']:.0f} | {rows[0]['held']:.0f} | {rows[0]['D']}" if key == "seconds" else " | | "
+            times = ratios(rows, found["ours"], key)
+            print(f"| {what} | {title} | {spread([row[key] for row in rows], form)} | | {times} | {memory} | | |", flush=True)
+    peers = []
+    for eps in options.eps:
+        peers.append(f"l1 {eps}")
+        if in_child(peers[-1])["gap"] <= options.tol:
             break
-    reached = "to the same gap" if row["gap"] <= options.tol else f"and LIBLINEAR's gap is still {row['gap']:.1e}"
-    print(f"\n{row['seconds'] / ours_row['seconds']:.1f} times as fast ({row['cpu'] / ours_row['cpu']:.1f} in CPU time), {reached}")
+    found = turns(["l1", *peers[-1:]], in_child, options.pairs)
+    for name, rows in found.items():
+        row, title = rows[0], "rfx" if name == "l1" else f"LIBLINEAR -e {name[3:]}"
+        seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
+        times = f"{ratios(rows, found['l1'], 'seconds')}; CPU {ratios(rows, found['l1'], 'cpu')}"
+        numbers = f"{row['nnz']} | {row['objective']:.3f} | {row['gap']:.1e}"
+        print(f"| L1, squared hinge | {title} | {seconds} | {cpu} | {times} | | | {numbers} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx, libsvm-official with OpenMP, scikit-learn's SVC.
 
-`python benchmarks/bench_kernel_svm.py [NAME...]` (default: cod-rna ijcnn1) trains each in a process of its own, one
-after the other, and prints a markdown table. Seconds are of training alone: the data are read, converted and (rfx)
+`python benchmarks/bench_kernel_svm.py [NAME...]` (default: cod-rna ijcnn1) trains each in a process of its own, in
+turns, and prints a markdown table. Seconds are of training alone: the data are read, converted and (rfx)
 compiled for before. Objective and gap of all three are computed here, in the same way, from their coefficients.
 `--growth` shows what the exact kernels of Table 2 of Yen et al. (2014) take on 25,000, 50,000 and 100,000 rows drawn from
 covtype's training rows: squared hinge with bias, C = 1, the gammas and the tolerance of the plan yen2014-table2-full.
@@ -17,6 +17,7 @@ import tempfile
 import time
 
 import numpy as np
+from pairs import add_pairs, machine, ratios, spread, turns
 
 from rfx import env, kernels
 from rfx.data import load
@@ -144,8 +145,18 @@ def certificate(X, y, coef, intercept):
     return objective, objective - LAM * (np.abs(coef).sum() - 0.5 * norm), len(support)
 
 
-def compare(names):
-    print(f"{env.cpu_name()}, {env.threads()} threads\n")
+def certified(solver, name, X, y):
+    """What a child says of its training, with objective, gap and number of support vectors."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "coef.npz")
+        result = run_child(solver, name, path)
+        with np.load(path) as saved:
+            objective, gap, support = certificate(X, y, saved["coef"], float(saved["intercept"]))
+    return result | {"objective": objective, "gap": gap / objective, "support": support}
+
+
+def compare(names, pairs):
+    print(f"{machine()}\n")
     print(
         "| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx | processor seconds | times rfx "
         "| peak MB | of it before training |"
@@ -153,24 +164,21 @@ def compare(names):
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name in names:
         X, y = training_rows(name)
-        ours = None
-        for solver in SOLVERS:
-            with tempfile.TemporaryDirectory() as folder:
-                path = os.path.join(folder, "coef.npz")
-                result = run_child(solver, name, path)
-                with np.load(path) as saved:
-                    objective, gap, support = certificate(X, y, saved["coef"], float(saved["intercept"]))
-            ours = ours or result
+        found = turns(SOLVERS, lambda solver, name=name, X=X, y=y: certified(solver, name, X, y), pairs)
+        for solver, rows in found.items():
+            row, first = rows[0], found["rfx"]
+            seconds, processor = (
+                f"{spread([row[kind] for row in rows])} | {ratios(rows, first, kind)}" for kind in ("seconds", "processor")
+            )
             print(
-                f"| {name} | {len(y):,} | {solver} | {objective:.3f} | {gap / objective:.1e} | {support:,} | {result['seconds']:.2f} "
-                f"| {result['seconds'] / ours['seconds']:.1f} | {result['processor']:.2f} "
-                f"| {result['processor'] / ours['processor']:.1f} | {result['memory']:.0f} | {result['before']:.0f} |",
+                f"| {name} | {len(y):,} | {solver} | {row['objective']:.3f} | {row['gap']:.1e} | {row['support']:,} | {seconds} "
+                f"| {processor} | {row['memory']:.0f} | {row['before']:.0f} |",
                 flush=True,
             )
 
 
 def growth(chosen):
-    print(f"{env.cpu_name()}, {env.threads()} threads; covtype, squared hinge with bias, lam = {LAM:g}, tolerance {GROWTH_TOL:g}\n")
+    print(f"{machine()}; covtype, squared hinge with bias, lam = {LAM:g}, tolerance {GROWTH_TOL:g}\n")
     print(
         "| kernel | rows | objective | relative gap | converged | support vectors | blocks | columns | seconds | processor seconds "
         "| peak MB |"
@@ -189,6 +197,7 @@ def growth(chosen):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=["cod-rna", "ijcnn1"])
+    add_pairs(parser)
     parser.add_argument("--growth", action="store_true", help="memory and seconds at 25,000, 50,000 and 100,000 rows of covtype")
     parser.add_argument("--rows", nargs="*", type=int, help="other numbers of rows for --growth")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
@@ -200,7 +209,7 @@ def main():
     elif arguments.growth:
         growth(arguments.rows)
     else:
-        compare(arguments.names)
+        compare(arguments.names, arguments.pairs)
 
 
 if __name__ == "__main__":

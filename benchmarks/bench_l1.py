@@ -2,7 +2,7 @@
 
 Squared hinge, Fourier features of the Gaussian kernel, inputs scaled to [-1, 1], no bias; both get the same float32
 features. Seconds are those of the fit, from features in memory to weights, LIBLINEAR's conversion included; the peak is
-that of the whole process that solves (for LIBLINEAR of its child, which holds LIBLINEAR's own copy only).
+that of the whole process that solves (for LIBLINEAR of its child, which holds LIBLINEAR's own copy only). They take turns.
 
     python benchmarks/bench_l1.py
     python benchmarks/bench_l1.py --data cod-rna --eps 0.01 0.0001
@@ -11,11 +11,10 @@ that of the whole process that solves (for LIBLINEAR of its child, which holds L
 import argparse
 import json
 import resource
-import subprocess
-import sys
 import time
 
 import numpy as np
+from pairs import add_pairs, child, machine, ratios, spread, turns
 
 from rfx import env
 from rfx.data import load
@@ -88,6 +87,7 @@ def main():
     parser.add_argument("--tol", type=float, default=1e-4, help="relative gap asked of rfx")
     parser.add_argument("--eps", nargs="*", default=["0.01"], help="LIBLINEAR's -e, one run each; 1e-4 takes many minutes")
     parser.add_argument("--threads", type=int, default=2)
+    add_pairs(parser)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     env.set_threads(options.threads)
@@ -96,21 +96,19 @@ def main():
         row = ours(options) if options.one == "rfx" else liblinear(options, float(options.one))
         print(json.dumps(row))
         return
-    print(f"{env.cpu_name()}, {options.threads} threads, D = {options.n_features}, lam = {options.lam:g}\n")
-    titles = "data|solver|seconds|CPU seconds|times ours|objective|relative gap|non-zeros|peak MiB|times ours".split("|")
+    print(f"{machine(options.threads)}; D = {options.n_features}, lam = {options.lam:g}\n")
+    titles = "data|solver|seconds|CPU seconds|times ours|in CPU seconds|objective|relative gap|non-zeros|peak MiB|times ours".split("|")
     print("| " + " | ".join(titles) + " |")
     print("|---" * len(titles) + "|")
     for data in options.data:
-        first = None
-        for one in ["rfx", *options.eps]:
-            command = [sys.executable, __file__, *sys.argv[1:], "--data", data, "--one", one]
-            row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-            first = first or row
-            name = "rfx" if one == "rfx" else f"LIBLINEAR -e {one}"
+        found = turns(["rfx", *options.eps], lambda one, data=data: json.loads(child("--data", data, "--one", one)), options.pairs)
+        first = found["rfx"]
+        for one, rows in found.items():
+            row, name = rows[0], "rfx" if one == "rfx" else f"LIBLINEAR -e {one}"
+            seconds, cpu = (spread([row[kind] for row in rows], ".1f") for kind in ("seconds", "cpu"))
             print(
-                f"| {data} | {name} | {row['seconds']:.1f} | {row['cpu']:.1f} | {row['seconds'] / first['seconds']:.1f} "
-                f"| {row['objective']:.2f} | {row['gap']:.1e} | {row['nnz']} | {row['peak']:.0f} "
-                f"| {row['peak'] / first['peak']:.1f} |",
+                f"| {data} | {name} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')} "
+                f"| {row['objective']:.2f} | {row['gap']:.1e} | {row['nnz']} | {row['peak']:.0f} | {row['peak'] / first[0]['peak']:.1f} |",
                 flush=True,
             )
 

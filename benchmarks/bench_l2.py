@@ -11,13 +11,12 @@ import argparse
 import ctypes
 import json
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+from pairs import add_pairs, child, machine, ratios, spread, turns
 
 from rfx import env
 from rfx.data import load
@@ -99,16 +98,15 @@ def liblinear(options, eps):
     return coef, {"seconds": seconds, "cpu": cpu, "note": f"{made - start - features:.1f} s of it to write the nodes"}
 
 
-def measured(options, solver):
-    """Run one solver in a child process: its coef and its row."""
+def measured(solver):
+    """Run one solver in a child process: its row, with its coef."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "coef.npy"
-        command = [sys.executable, __file__, *sys.argv[1:], "--child", solver, "--out", str(out)]
-        reply = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        return np.load(out), json.loads(reply.splitlines()[-1])
+        row = json.loads(child("--child", solver, "--out", out))
+        return row | {"coef": np.load(out)}
 
 
-def child(options):
+def solved(options):
     solver, _, eps = options.child.partition(":")
     coef, row = ours(options) if solver == "rfx" else liblinear(options, float(eps))
     np.save(options.out, coef)
@@ -128,26 +126,27 @@ def main():
     parser.add_argument("--max-memory", type=float)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--peers", nargs="*", default=["liblinear:0.01"], help="liblinear:EPS ..., or none")
+    add_pairs(parser)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--out", help=argparse.SUPPRESS)
     options = parser.parse_args()
     env.set_threads(options.threads)
     if options.child:
-        child(options)
+        solved(options)
         return
     blocks, y, test, y_test = problem(options)
-    print(f"{options.data}: {blocks.shape[0]} rows, {options.loss}, D = {options.n_features}, lambda = {options.lam}")
-    print()
-    print("| solver | seconds | CPU s | ratio | objective | relative gap | accuracy | peak MB | |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    first = None
-    for solver in ["rfx", *(peer for peer in options.peers if peer != "none")]:
-        coef, row = measured(options, solver)
-        objective, gap = l2_certificate(blocks, y, coef, options.lam, get_loss(options.loss))
-        accuracy = np.mean(np.where(test.matvec(coef) > 0, 1.0, -1.0) == y_test)
-        first = first or row["seconds"]
+    size = f"{options.data}, {blocks.shape[0]} rows, {options.loss}, D = {options.n_features}, lambda = {options.lam}"
+    print(f"{machine(options.threads)}; {size}\n")
+    print("| solver | seconds | CPU s | times rfx | in CPU s | objective | relative gap | accuracy | peak MB | |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    found = turns(["rfx", *(peer for peer in options.peers if peer != "none")], measured, options.pairs)
+    for solver, rows in found.items():
+        row, first = rows[0], found["rfx"]
+        objective, gap = l2_certificate(blocks, y, row["coef"], options.lam, get_loss(options.loss))
+        accuracy = np.mean(np.where(test.matvec(row["coef"]) > 0, 1.0, -1.0) == y_test)
+        seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
         print(
-            f"| {solver} | {row['seconds']:.2f} | {row['cpu']:.2f} | {row['seconds'] / first:.1f} | {objective:.3f} | "
+            f"| {solver} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')} | {objective:.3f} | "
             f"{gap / objective:.1e} | {accuracy:.4f} | {row['peak_mb']:.0f} | {row['note']} |",
             flush=True,
         )

@@ -2,7 +2,7 @@
 
 All in one process on the same float64 features in Fortran order, which the peers need and rfx doesn't mind (`--float32`
 adds a row for rfx on float32 features in C order). Each peer gets the largest of a list of tolerances at which its gap
-is at most that of rfx, so that the seconds are those of equal gaps.
+is at most that of rfx, so that the seconds are those of equal gaps; with that one they take turns.
 
     python benchmarks/bench_lasso.py
     python benchmarks/bench_lasso.py --fraction 0.1 --peers celer skglm
@@ -10,10 +10,10 @@ is at most that of rfx, so that the seconds are those of equal gaps.
 
 import argparse
 import importlib.util
-import time
 import warnings
 
 import numpy as np
+from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import env
 from rfx.losses import Squared
@@ -23,6 +23,7 @@ from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 
 PEERS = {"sklearn": "sklearn", "celer": "celer", "skglm": "skglm"}
+TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 
 
 def problem(n_rows, n_features, n_inputs):
@@ -51,12 +52,6 @@ def peer(name, Z, y, lam, tol):
     return Lasso(alpha=alpha, fit_intercept=False, tol=tol, max_iter=200, max_epochs=200_000).fit(Z, y).coef_
 
 
-def timed(function):
-    start, cpu = time.perf_counter(), time.process_time()
-    result = function()
-    return result, time.perf_counter() - start, time.process_time() - cpu
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000)
@@ -67,46 +62,43 @@ def main():
     parser.add_argument("--peers", nargs="*", default=["celer", "skglm", "sklearn"], choices=list(PEERS))
     parser.add_argument("--float32", action="store_true", help="rfx on float32 features in C order too")
     parser.add_argument("--threads", type=int, default=2)
+    add_pairs(parser)
     options = parser.parse_args()
     env.set_threads(options.threads)
     warnings.filterwarnings("ignore", module="sklearn|celer|skglm")
     Z, y = problem(options.rows, options.n_features, options.n_inputs)
     matrix = DenseMatrix(Z)
     lam = options.fraction * lambda_max(matrix, y, Squared)
-    size = f"{Z.shape[0]} x {Z.shape[1]}"
-    print(f"{env.cpu_name()}, {options.threads} threads, {size}, lam = lambda_max * {options.fraction:g}\n")
-    print("| solver | seconds | CPU seconds | times ours | objective | relative gap | non-zeros |")
-    print("|---|---|---|---|---|---|---|")
 
-    def row(name, matrix, coef, seconds, cpu):
-        objective, gap, _ = l1_certificate(matrix, y, coef, lam, Squared)
-        print(
-            f"| {name} | {seconds:.2f} | {cpu:.2f} | {seconds / ours:.1f} | {objective:.4f} | {gap / objective:.1e} "
-            f"| {np.count_nonzero(coef)} |",
-            flush=True,
-        )
-        return gap / objective
+    def gap(coef):
+        objective, found, _ = l1_certificate(matrix, y, coef, lam, Squared)
+        return objective, found / objective
 
     # Compiled functions come from numba's cache on every run but the first.
     solve_l1(DenseMatrix(Z[:500]), y[:500], lam, Squared)
-    solution, ours, cpu = timed(lambda: solve_l1(matrix, y, lam, Squared, Budget(tol=options.tol)))
-    goal = max(row("rfx", matrix, solution.coef, ours, cpu), options.tol)
+    runs = {"rfx": lambda: solve_l1(matrix, y, lam, Squared, Budget(tol=options.tol)).coef}
     if options.float32:
-        narrow = np.ascontiguousarray(Z, np.float32)
-        solve_l1(DenseMatrix(narrow[:500]), y[:500], lam, Squared)
-        solution, seconds, cpu = timed(lambda: solve_l1(DenseMatrix(narrow), y, lam, Squared, Budget(tol=options.tol)))
-        row("rfx, float32 features", DenseMatrix(narrow), solution.coef, seconds, cpu)
+        narrow = DenseMatrix(np.ascontiguousarray(Z, np.float32))
+        solve_l1(DenseMatrix(narrow.Z[:500]), y[:500], lam, Squared)
+        runs["rfx, float32 features"] = lambda: solve_l1(narrow, y, lam, Squared, Budget(tol=options.tol)).coef
+    goal = max(gap(runs["rfx"]())[1], options.tol)
     for name in options.peers:
         if importlib.util.find_spec(PEERS[name]) is None:
-            print(f"| {name} | not installed | | | | | |")
+            print(f"{name} is not installed")
             continue
         peer(name, Z[:500].copy(order="F"), y[:500], lam, 1e-2)
-        for tol in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8):
-            coef, seconds, cpu = timed(lambda: peer(name, Z, y, lam, tol))
-            objective, gap, _ = l1_certificate(matrix, y, coef, lam, Squared)
-            if gap / objective <= goal:
-                break
-        row(f"{name}, tol = {tol:g}", matrix, coef, seconds, cpu)
+        tol = next((tol for tol in TOLERANCES if gap(peer(name, Z, y, lam, tol))[1] <= goal), TOLERANCES[-1])
+        runs[f"{name}, tol = {tol:g}"] = lambda name=name, tol=tol: peer(name, Z, y, lam, tol)
+    print(f"{machine(options.threads)}; {Z.shape[0]} x {Z.shape[1]}, lam = lambda_max * {options.fraction:g}\n")
+    print("| solver | seconds | CPU seconds | times ours | in CPU seconds | objective | relative gap | non-zeros |")
+    print("|---|---|---|---|---|---|---|---|")
+    found = turns(runs, lambda name: timed(runs[name]), options.pairs)
+    for name, rows in found.items():
+        coef, first = rows[0]["result"], found["rfx"]
+        objective, relative = gap(coef)
+        seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
+        times = f"{ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')}"
+        print(f"| {name} | {seconds} | {cpu} | {times} | {objective:.4f} | {relative:.1e} | {np.count_nonzero(coef)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
 """Learning a kernel with random features: scores beside plain numpy in float64, the maximiser beside the paper's bisection.
 
-Each pair in the same process run, alternating; medians as markdown tables, and the memory that the scores need beyond what is
-there before. --growth: seconds of the scores over rows and over features of generated rows of covtype's shape, as a figure.
-Run: python benchmarks/bench_learned.py [--repeat 3] [--growth STEM]
+In one process, in turns; the memory is what the scores need beyond what is there before. --growth: seconds of the scores over
+the rows of covtype and over features, into STEM.csv while it goes on and STEM.png.
+Run: python benchmarks/bench_learned.py [--pairs 5] [--growth STEM]
 """
 
 import argparse
-import statistics
 import threading
-import time
 
 import numpy as np
+from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import data, env
+from rfx.data.scaling import Scaler
 from rfx.features import alignment, sample
 from rfx.features.divergence import chi2_by_bisection, maximise
 
@@ -20,18 +20,6 @@ from rfx.features.divergence import chi2_by_bisection, maximise
 def plain_scores(W, b, X, y):
     """As one writes it down: all features at once, in float64."""
     return (np.cos(W @ X.T + b[:, None]) @ y) ** 2
-
-
-def timed(runs: dict, repeat: int) -> dict:
-    """Medians of the seconds of each of the functions, run in turn; the first turn, which compiles, is not counted."""
-    seconds = {name: [] for name in runs}
-    for turn in range(repeat + 1):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            if turn:
-                seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in seconds.items()}
 
 
 def peak_mb(run) -> float:
@@ -55,80 +43,104 @@ def resident_mb() -> float:
         return int(handle.read().split()[1]) * 4096 / 2**20
 
 
-def scores(repeat):
+def compared(runs: dict, pairs: int) -> dict[str, list[dict]]:
+    """Seconds and processor seconds of each of the functions, in turns; the turn before, which compiles, is not counted."""
+    for run in runs.values():
+        run()
+    return turns(runs, lambda name: timed(runs[name]), pairs)
+
+
+def scores(pairs):
+    """Scores of the authors' first example; what numpy needs is 3 GiB."""
     split = data.load("sphere")
     X, y = split.X_train, split.y_train
     pool = sample("gaussian", 10, 20_000, 0, gamma=0.5)
     rng = np.random.default_rng(0)
     W, b = rng.standard_normal((20_000, 10)), rng.uniform(0, 2 * np.pi, 20_000)
     alignment.scores(pool, X[:500], y[:500, None])
-    ours_mb = peak_mb(lambda: alignment.scores(pool, X, y[:, None]))
+    more = {"rfx": peak_mb(lambda: alignment.scores(pool, X, y[:, None]))}
     largest = env.peak_rss_mb()
-    found = timed({"rfx": lambda: alignment.scores(pool, X, y[:, None]), "numpy": lambda: plain_scores(W, b, X, y)}, repeat)
-    plain_mb = peak_mb(lambda: plain_scores(W, b, X, y))
-    print("| scores, n = 10,000, N_w = 20,000, d = 10 | seconds | times rfx | MiB more than before |\n|---|---|---|---|")
-    for name, more in (("rfx", ours_mb), ("numpy", plain_mb)):
-        print(f"| {name} | {found[name]:.2f} | {found[name] / found['rfx']:.1f} | {more:.0f} |")
-    print(f"The process had {largest:.0f} MiB at its largest with rfx, the interpreter and its libraries included.")
+    runs = {"rfx": lambda: alignment.scores(pool, X, y[:, None]), "numpy float64": lambda: plain_scores(W, b, X, y)}
+    more["numpy float64"] = peak_mb(runs["numpy float64"])
+    found = compared(runs, pairs)
+    work = "scores, n = 10,000, N_w = 20,000, d = 10"
+    for name, rows in found.items():
+        memory = f"{more[name]:.0f} MiB more than before" + (f", {largest:.0f} in all" if name == "rfx" else "")
+        print_row(work, name, rows, found["rfx"], memory)
 
 
-def maximiser(repeat):
-    print("\n| maximiser, chi-square, rho = 0.005 N_w | seconds | bisection, s | times rfx | most apart |\n|---|---|---|---|---|")
+def maximiser(pairs):
+    """Chi-square, rho = 0.005 N_w, squares of normal numbers as scores."""
     for count in (20_000, 1_000_000):
-        values = np.random.default_rng(0).standard_normal(count) ** 2 * 1e4
-        rho = 0.005 * count
-        found = timed(
-            {"rfx": lambda v=values, r=rho: maximise(v, r), "bisection": lambda v=values, r=rho: chi2_by_bisection(v, r)},
-            repeat if count < 10**6 else 1,
-        )
-        gap = np.abs(maximise(values, rho) - chi2_by_bisection(values, rho)).max()
-        ratio = found["bisection"] / found["rfx"]
-        print(f"| {count:,} | {found['rfx']:.4f} | {found['bisection']:.2f} | {ratio:.0f} | {gap:.0e} |")
+        values, rho = np.random.default_rng(0).standard_normal(count) ** 2 * 1e4, 0.005 * count
+        runs = {"rfx": lambda v=values, r=rho: maximise(v, r), "bisection": lambda v=values, r=rho: chi2_by_bisection(v, r)}
+        found = compared(runs, pairs)
+        gap = np.abs(found["rfx"][0]["result"] - found["bisection"][0]["result"]).max()
+        for name, rows in found.items():
+            print_row(f"maximiser, N_w = {count:,}", name, rows, found["rfx"], "" if name == "rfx" else f"apart by {gap:.0e}")
+
+
+def print_row(work, name, rows, first, note):
+    seconds, cpu = (spread([row[kind] for row in rows], ".3g") for kind in ("seconds", "cpu"))
+    times = "" if rows is first else ratios(rows, first, "cpu")
+    print(f"| {work} | {name} | {seconds} | {cpu} | {times} | {note} |", flush=True)
 
 
 def growth(stem):
-    """Seconds over rows at 20,000 features, and over features at 50,000 rows; a table and a figure."""
-    from rfx.experiments import style
-
-    rows = [14_525, 58_101, 116_202, 232_405, 464_810]
+    """Processor seconds over rows of covtype at 20,000 features, and over features at 50,000 rows: a table, points in a CSV, a figure."""
+    rows = [14_525, 29_050, 58_101, 116_202, 232_405, 464_810]
     sizes = [1250, 2500, 5000, 10_000, 20_000]
-    split = data.load("covtype-sized")
-    X, y = split.X_train, np.where(split.y_train == 2, 1.0, -1.0)
+    split = data.load("covtype", split="yen2014")
+    X, y = Scaler.fit(split.X_train, "minmax01").transform(split.X_train, np.float32), split.y_train
+    X, y = (X.toarray() if hasattr(X, "toarray") else X), np.where(y == y.max(), 1.0, -1.0)
     pool = sample("arccosine-2", X.shape[1], 20_000, 0)
     alignment.scores(pool, X[:500], y[:500, None])
+    print("| score pass, covtype, arc-cosine of order 2, d = 54 | N_w | seconds | processor seconds |\n|---|---|---|---|", flush=True)
     found = {}
-    for n, count in [*((n, 20_000) for n in rows), *((50_000, count) for count in sizes)]:
-        start = time.perf_counter()
-        alignment.scores(pool.select(slice(count)), X[:n], y[:n, None])
-        found[n, count] = time.perf_counter() - start
-    print("\n| score pass, arc-cosine of order 2, d = 54 | N_w | seconds |\n|---|---|---|")
-    for (n, count), seconds in found.items():
-        print(f"| n = {n:,} | {count:,} | {seconds:.2f} |")
+    with open(f"{stem}.csv", "w", encoding="utf-8") as points:
+        points.write("rows,features,seconds,cpu\n")
+        for n, count in [*((50_000, count) for count in sizes), *((n, 20_000) for n in rows)]:
+            part = pool.select(slice(count))
+            row = timed(lambda n=n, part=part: alignment.scores(part, X[:n], y[:n, None]))
+            found[n, count] = row["cpu"]
+            points.write(f"{n},{count},{row['seconds']:.3f},{row['cpu']:.3f}\n")
+            points.flush()
+            print(f"| n = {n:,} | {count:,} | {row['seconds']:.2f} | {row['cpu']:.2f} |", flush=True)
+    draw({n: found[n, 20_000] for n in rows}, {count: found[50_000, count] for count in sizes}, stem)
+
+
+def draw(over_rows, over_features, stem):
+    from rfx.experiments import style
+
     figure, grid = style.grid(1, 2)
-    for axes, places, pick, label in (
-        (grid[0][0], rows, lambda n: (n, 20_000), "rows n, N_w = 20,000"),
-        (grid[0][1], sizes, lambda count: (50_000, count), "features N_w, n = 50,000"),
-    ):
-        axes.loglog(places, [found[pick(place)] for place in places], label="score pass", **style.look("lkrf"))
-        first = found[pick(places[0])]
-        axes.loglog(places, [first * place / places[0] for place in places], ":", color="0.6", label="in proportion")
+    for axes, points, label in zip(grid[0], (over_rows, over_features), ("rows n, N_w = 20,000", "features N_w, n = 50,000")):
+        places = np.array(list(points))
+        slope, level = np.polyfit(np.log(places), np.log(list(points.values())), 1)
+        axes.loglog(places, points.values(), label=f"score pass, slope {slope:.2f}", **style.look("lkrf"))
+        axes.loglog(places, points[places[0]] * places / places[0], ":", color="0.6", label="in proportion")
         axes.set_xlabel(label)
-        axes.set_ylabel("seconds")
-    style.finish(figure, "Scores of a pool of features: growth in rows and features", [f"{env.threads()} threads, d = 54."])
+        axes.set_ylabel("processor seconds")
+        axes.legend()
+        print(f"slope over {label}: {slope:.3f}")
+    style.finish(figure, "Scores of a pool of features on covtype: growth in rows and features", [f"{machine()}; d = 54."])
     figure.savefig(f"{stem}.png", dpi=150)
     print(f"{stem}.png")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=3)
+    add_pairs(parser)
     parser.add_argument("--growth", metavar="STEM")
+    parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
+    env.set_threads(given.threads)
+    print(f"{machine()}\n")
     if given.growth:
         growth(given.growth)
         return
-    scores(given.repeat)
-    maximiser(given.repeat)
+    print("| work | by | seconds | processor seconds | times rfx in processor seconds | |\n|---|---|---|---|---|---|")
+    maximiser(given.pairs)
+    scores(given.pairs)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """Prediction of 10,000 rows by 10,000 random features: rfx's blocks beside scikit-learn's RBFSampler and a dot product.
 
-Both in the same process run, alternating, on cod-rna's inputs; prints a markdown table of the medians.
-Run: python benchmarks/bench_predict.py [--rows 10000] [--n-features 10000] [--repeat 5]
+In one process, in turns, on cod-rna's inputs.
+Run: python benchmarks/bench_predict.py [--rows 10000] [--n-features 10000] [--pairs 5]
 """
 
 import argparse
-import statistics
-import time
 
 import numpy as np
+from pairs import add_pairs, machine, ratios, spread, timed, turns
 from sklearn.kernel_approximation import RBFSampler
 
 from rfx import data
@@ -21,7 +20,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--n-features", type=int, default=10_000)
-    parser.add_argument("--repeat", type=int, default=5)
+    add_pairs(parser)
     given = parser.parse_args()
     split = data.load("cod-rna", split="yen2014")
     X = Scaler.fit(split.X_train, "minmax11").transform(split.X_test[: given.rows])
@@ -40,17 +39,16 @@ def main():
     }
     runs = {f"rfx {name}": (lambda m=m: linear_decision(m, coef, X)) for name, m in maps.items()}
     runs |= {name: (lambda p=p: p[0].transform(p[1]) @ p[2]) for name, p in peers.items()}
-    seconds = {name: [] for name in runs}
-    for turn in range(given.repeat + 1):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            if turn:  # the first turn compiles
-                seconds[name].append(time.perf_counter() - start)
-    ours = statistics.median(seconds["rfx gaussian"])
-    print(f"| {X.shape[0]} rows x {given.n_features} features | median s | x rfx gaussian |\n|---|---|---|")
-    for name, values in seconds.items():
-        print(f"| {name} | {statistics.median(values):.3f} | {statistics.median(values) / ours:.1f} |")
+    for run in runs.values():
+        run()  # compiles
+    found = turns(runs, lambda name: timed(runs[name]), given.pairs)
+    first = found["rfx gaussian"]
+    print(f"{machine()}\n")
+    titles = "seconds | CPU seconds | times rfx gaussian | in CPU seconds"
+    print(f"| {X.shape[0]} rows x {given.n_features} features | {titles} |\n|---|---|---|---|---|")
+    for name, rows in found.items():
+        seconds, cpu = (spread([row[kind] for row in rows], ".3f") for kind in ("seconds", "cpu"))
+        print(f"| {name} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')} |")
 
 
 if __name__ == "__main__":

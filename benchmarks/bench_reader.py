@@ -1,32 +1,24 @@
-"""Reading LIBSVM text: rfx against scikit-learn's load_svmlight_file, in one process, on real files.
+"""Reading LIBSVM text: rfx against scikit-learn's load_svmlight_file, in one process, in turns, on real files.
 
-`python benchmarks/bench_reader.py [NAME...]` takes the training files of the named data sets (default: ijcnn1, cod-rna,
-mnist), fetched when missing; `$RFX_MIRROR` is used. Prints the best of five turns; the peers take turns.
+Takes the training files of the named data sets (default: ijcnn1, cod-rna, mnist), fetched when missing; `$RFX_MIRROR` is used.
+Run: python benchmarks/bench_reader.py [NAME...] [--pairs 5]
 """
 
-import sys
-import time
+import argparse
 
-from rfx import env
+from pairs import add_pairs, machine, ratios, spread, timed, turns
+
 from rfx.data import fetch, svmlight, textcache
 
-TURNS = 5
 
-
-def seconds(function):
-    start = time.perf_counter()
-    result = function()
-    return time.perf_counter() - start, result
-
-
-def measure(path):
-    """Best seconds of (scikit-learn, rfx without its binary copy, rfx with it), after checking that all agree."""
+def measure(path, pairs):
+    """Rows of (scikit-learn, rfx without its binary copy, rfx with it), after checking that all agree, and the size of the text."""
     from sklearn.datasets import load_svmlight_file
 
     contenders = {
-        "scikit-learn": lambda: load_svmlight_file(str(path)),
         "rfx": lambda: svmlight.read(path, cache=False),
-        "rfx, copy": lambda: svmlight.read(path),
+        "rfx, from its binary copy": lambda: svmlight.read(path),
+        "scikit-learn": lambda: load_svmlight_file(str(path)),
     }
     # The copy is made now: a file that was fetched a moment ago would not get one.
     text = svmlight.Text(path)
@@ -34,30 +26,27 @@ def measure(path):
     settled, textcache._SETTLED = textcache._SETTLED, -1
     svmlight.read(path)
     textcache._SETTLED = settled
-    best = dict.fromkeys(contenders, float("inf"))
-    for _ in range(TURNS):
-        results = {}
-        for name, function in contenders.items():
-            taken, results[name] = seconds(function)
-            best[name] = min(best[name], taken)
-    (X, y), *others = results.values()
+    (X, y), *others = (function() for function in contenders.values())
     for other, labels in others:
         assert (X.shape, X.nnz) == (other.shape, other.nnz) and (X != other).nnz == 0 and (y == labels).all()
-    return best, X, len(text.raw)
+    # the arrays themselves are let go before the next turn
+    return turns(contenders, lambda name: timed(contenders[name]) | {"result": None}, pairs), len(text.raw)
 
 
-def main(names):
-    print(f"{env.cpu_name()}, {env.threads()} threads; best of {TURNS}")
-    print(f"{'file':12} {'MB':>6} {'rows':>8} {'entries':>10} {'sklearn s':>10} {'rfx s':>8} {'ratio':>6} {'copy s':>8} {'ratio':>6}")
-    for name in names or ["ijcnn1", "cod-rna", "mnist"]:
-        path = fetch.fetch(name, roles=("train",))["train"]
-        best, X, size = measure(path)
-        theirs, ours, copied = best.values()
-        print(
-            f"{name:12} {size / 1e6:6.1f} {X.shape[0]:8,} {X.nnz:10,} {theirs:10.3f} {ours:8.4f} {theirs / ours:6.1f} "
-            f"{copied:8.4f} {theirs / copied:6.0f}"
-        )
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["ijcnn1", "cod-rna", "mnist"])
+    add_pairs(parser)
+    given = parser.parse_args()
+    print(f"{machine()}\n")
+    print("| data | MB | reader | seconds | CPU seconds | times rfx | in CPU seconds |\n|---|---|---|---|---|---|---|")
+    for name in given.names:
+        found, size = measure(fetch.fetch(name, roles=("train",))["train"], given.pairs)
+        for reader, rows in found.items():
+            seconds, cpu = (spread([row[kind] for row in rows], ".3g") for kind in ("seconds", "cpu"))
+            times = " | ".join(ratios(rows, found["rfx"], kind, ".3g") for kind in ("seconds", "cpu"))
+            print(f"| {name} | {size / 1e6:.1f} | {reader} | {seconds} | {cpu} | {times} |", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -10,11 +10,10 @@ the time of both. The peak is that of the whole process, interpreter and data in
 import argparse
 import json
 import resource
-import subprocess
-import sys
 import time
 
 import numpy as np
+from pairs import add_pairs, child, machine, ratios, spread, turns
 
 from rfx import env
 from rfx.data import load
@@ -84,6 +83,7 @@ def main():
     parser.add_argument("--max-memory", type=float)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--peers", nargs="*", default=["float64", "float32"], help="float64 and float32 rows, or none")
+    add_pairs(parser)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     env.set_threads(options.threads)
@@ -92,20 +92,17 @@ def main():
         row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps(row))
         return
-    print(f"{options.data}: D = {options.n_features}, lambda = {options.lam}, gamma = {options.gamma}")
-    print()
-    print("| solver | seconds | CPU s | ratio | peak MB | ratio | RMSE | objective | relative gap | |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    first = None
-    for solver in ["rfx", *(peer for peer in options.peers if peer != "none")]:
-        command = [sys.executable, __file__, *sys.argv[1:], "--child", solver]
-        reply = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        row = json.loads(reply.splitlines()[-1])
-        first = first or row
-        name = "rfx" if solver == "rfx" else "scikit-learn"
+    print(f"{machine(options.threads)}; {options.data}, D = {options.n_features}, lambda = {options.lam}, gamma = {options.gamma}\n")
+    print("| solver | seconds | CPU s | times rfx | in CPU s | peak MB | times rfx | RMSE | objective | relative gap | |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    solvers = ["rfx", *(peer for peer in options.peers if peer != "none")]
+    found = turns(solvers, lambda solver: json.loads(child("--child", solver)), options.pairs)
+    for solver, rows in found.items():
+        row, first, name = rows[0], found["rfx"], "rfx" if solver == "rfx" else "scikit-learn"
+        seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
         print(
-            f"| {name} | {row['seconds']:.2f} | {row['cpu']:.2f} | {row['seconds'] / first['seconds']:.1f} | "
-            f"{row['peak_mb']:.0f} | {row['peak_mb'] / first['peak_mb']:.1f} | {row['rmse']:.4f} | "
+            f"| {name} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')} | "
+            f"{row['peak_mb']:.0f} | {row['peak_mb'] / first[0]['peak_mb']:.1f} | {row['rmse']:.4f} | "
             f"{row['objective']:.4f} | {row['gap']} | {row['note']} |",
             flush=True,
         )

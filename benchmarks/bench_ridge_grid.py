@@ -7,9 +7,9 @@ serves all lambdas. All three make their own features. Inputs and target are sca
 """
 
 import argparse
-import time
 
 import numpy as np
+from pairs import add_pairs, machine, ratios, spread, timed, turns
 from scipy.linalg import eigh
 
 from rfx import env
@@ -45,6 +45,7 @@ def main():
     parser.add_argument("--lams", default="100:0.1:13")
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--threads", type=int, default=2)
+    add_pairs(parser)
     options = parser.parse_args()
     env.set_threads(options.threads)
     data = load(options.data, split=options.split)
@@ -69,19 +70,17 @@ def main():
 
     solve_ridge_grid(blocks(20, X[:64]), y[:64], [1.0, 0.1])  # compiled functions
     ways = {"rfx, one factor": grid, "rfx, one by one": single, "eigh": eigenvectors}
-    print(f"{options.data}: N = {len(y)}, D = {options.n_features}, {len(lams)} lambdas from {lams[0]:g} to {lams[-1]:g}")
-    print()
-    print("| way | seconds | CPU s | ratio | largest relative excess of the objective |")
-    print("|---|---|---|---|---|")
-    found = {}
-    for name, way in ways.items():
-        start, cpu = time.perf_counter(), time.process_time()
-        objectives = np.array(way())
-        found[name] = (time.perf_counter() - start, time.process_time() - cpu, objectives)
-    least = np.min([objectives for *_, objectives in found.values()], axis=0)
-    first = next(iter(found.values()))[0]
-    for name, (seconds, cpu, objectives) in found.items():
-        print(f"| {name} | {seconds:.2f} | {cpu:.2f} | {seconds / first:.1f} | {np.max(objectives / least - 1):.1e} |")
+    size = f"{options.data}, N = {len(y)}, D = {options.n_features}, {len(lams)} lambdas from {lams[0]:g} to {lams[-1]:g}"
+    print(f"{machine(options.threads)}; {size}\n")
+    print("| way | seconds | CPU s | times the first | in CPU s | largest relative excess of the objective |")
+    print("|---|---|---|---|---|---|")
+    found = turns(ways, lambda name: timed(ways[name]), options.pairs)
+    objectives = {name: np.array(rows[0]["result"]) for name, rows in found.items()}
+    least, first = np.min(list(objectives.values()), axis=0), next(iter(found.values()))
+    for name, rows in found.items():
+        seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
+        times = f"{ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')}"
+        print(f"| {name} | {seconds} | {cpu} | {times} | {np.max(objectives[name] / least - 1):.1e} |")
 
 
 if __name__ == "__main__":

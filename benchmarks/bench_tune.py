@@ -6,10 +6,9 @@ neither sees before. Run: python benchmarks/bench_tune.py [--data cpusmall] [--p
 """
 
 import argparse
-import statistics
-import time
 
 import numpy as np
+from pairs import add_pairs, machine, ratios, spread, timed, turns
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.metrics import root_mean_squared_error
@@ -44,22 +43,20 @@ def grid(split, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="cpusmall")
-    parser.add_argument("--pairs", type=int, default=5)
+    add_pairs(parser)
     given = parser.parse_args()
     env.set_threads(1)
-    split = data.load(given.data)
+    split, ways = data.load(given.data), {"rfx tune": ours, "GridSearchCV, 100 points": grid}
     methods.create("rf", n_features=20).fit(np.random.default_rng(0).normal(size=(300, 3)), np.linspace(0, 1, 300))  # compiles
-    print("| seed | | RMSE by cross-validation | RMSE on test rows | processor s |\n|---|---|---|---|---|", flush=True)
-    ratios = []
-    for seed in range(given.pairs):
-        seconds = []
-        for name, search in (("rfx tune", ours), ("GridSearchCV, 100 points", grid)):
-            start = time.process_time()
-            judged, scored = search(split, seed)
-            seconds.append(time.process_time() - start)
-            print(f"| {seed} | {name} | {judged:.4f} | {scored:.4f} | {seconds[-1]:.1f} |", flush=True)
-        ratios.append(seconds[1] / seconds[0])
-    print(f"\nGridSearchCV takes {statistics.median(ratios):.1f} times as long (median; {min(ratios):.1f} to {max(ratios):.1f})")
+    seeds = {name: iter(range(given.pairs)) for name in ways}  # another one in every turn, the same for both
+    found = turns(ways, lambda name: timed(lambda: ways[name](split, next(seeds[name]))), given.pairs)
+    print(f"{machine()}\n")
+    print("| search | RMSE by cross-validation | RMSE on test rows | processor s | times rfx |\n|---|---|---|---|---|")
+    for name, rows in found.items():
+        judged, scored = (spread(values, ".3f") for values in zip(*(row["result"] for row in rows)))
+        print(
+            f"| {name} | {judged} | {scored} | {spread([row['cpu'] for row in rows], '.1f')} | {ratios(rows, found['rfx tune'], 'cpu')} |"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What a practitioner would pick instead: sparse-rf beside gradient boosting and scikit-learn's random features.
 
-Each in the same process run, on the same split, with default settings of the peers; prints a markdown table.
-Run: python benchmarks/bench_user.py [--data cod-rna ijcnn1]
+In one process, in turns, on the same split, with default settings of the peers; prints a markdown table.
+Run: python benchmarks/bench_user.py [--data cod-rna ijcnn1] [--pairs 5]
 """
 
 import argparse
@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from pairs import add_pairs, machine, spread, turns
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
@@ -40,22 +41,27 @@ def candidates():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=["cod-rna", "ijcnn1"])
-    names = parser.parse_args().data
+    add_pairs(parser)
+    given = parser.parse_args()
     methods.create("sparse-rf", n_features=50, lam=1.0).fit(np.random.default_rng(0).normal(size=(300, 3)), np.tile([0.0, 1.0], 150))
+    print(f"{machine()}\n")
     print("| data (split yen2014) | model | accuracy | train s | predict s | KiB |\n|---|---|---|---|---|---|")
-    for name in names:
+    for name in given.data:
         split = data.load(name, split="yen2014")
         X_train, X_test = split.X_train.toarray(), split.X_test.toarray()
-        for label, model, size in candidates():
+        models = {label: (model, size) for label, model, size in candidates()}
+
+        def run(label, models=models, X_train=X_train, X_test=X_test, split=split):
+            model, size = models[label]
             start = time.perf_counter()
             model.fit(X_train, split.y_train)
             trained = time.perf_counter()
             accuracy = np.mean(model.predict(X_test) == split.y_test)
-            done = time.perf_counter()
-            print(
-                f"| {name} | {label} | {accuracy:.4f} | {trained - start:.1f} | {done - trained:.2f} | {size(model) / 1024:.0f} |",
-                flush=True,
-            )
+            return trained - start, time.perf_counter() - trained, accuracy, size(model) / 1024
+
+        for label, rows in turns(models, run, given.pairs).items():
+            train, predict, (accuracy, *_), (kib, *_) = zip(*rows)
+            print(f"| {name} | {label} | {accuracy:.4f} | {spread(train, '.1f')} | {spread(predict)} | {kib:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

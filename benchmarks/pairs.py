@@ -1,0 +1,54 @@
+"""What the benchmarks share: runs in turns, so that whatever else the machine does hits all of them, and what is said of their seconds."""
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from rfx import env
+
+PAIRS = 5
+
+
+def add_pairs(parser, default: int = PAIRS) -> None:
+    """The option --pairs."""
+    parser.add_argument("--pairs", type=int, default=default, help="turns that all take, one after the other")
+
+
+def turns(names, run, pairs: int) -> dict[str, list]:
+    """What run(name) returned in each of the turns, for each name; every turn takes the names in their order."""
+    found: dict[str, list] = {name: [] for name in names}
+    for _ in range(pairs):
+        for name in names:
+            found[name].append(run(name))
+    return found
+
+
+def timed(function) -> dict:
+    """seconds and cpu (processor seconds of this process) of a call, and its result."""
+    start, cpu = time.perf_counter(), time.process_time()
+    result = function()
+    return {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu, "result": result}
+
+
+def child(*words) -> str:
+    """The last line that this script prints in a process of its own, with `words` after its arguments."""
+    command = [sys.executable, sys.argv[0], *sys.argv[1:], *map(str, words)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
+
+
+def spread(values, form: str = ".2f") -> str:
+    """Median (lowest to highest); the one number where there is one."""
+    middle = format(statistics.median(values), form)
+    return middle if len(values) == 1 else f"{middle} ({min(values):{form}} to {max(values):{form}})"
+
+
+def ratios(rows, first, name: str, form: str = ".1f") -> str:
+    """How many times as much of `name` each of `rows` took as the one of `first` in the same turn: median, lowest, highest."""
+    return spread([one[name] / other[name] for one, other in zip(rows, first, strict=True)], form)
+
+
+def machine(threads: int | None = None) -> str:
+    """The processor, the threads of rfx and how many other processes wait for it."""
+    return f"{env.cpu_name()}, {threads or env.threads()} threads, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"

@@ -1,0 +1,43 @@
+"""What the benchmarks share: turns, and what is said of their seconds."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / "benchmarks"
+# Sets of rows are what it repeats.
+WITHOUT = {"bench_defaults.py"}
+
+
+def loaded():
+    spec = importlib.util.spec_from_file_location("pairs", FOLDER / "pairs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_turns_alternate():
+    calls = []
+    found = loaded().turns(["a", "b"], lambda name: calls.append(name) or len(calls), 3)
+    assert calls == ["a", "b"] * 3 and found == {"a": [1, 3, 5], "b": [2, 4, 6]}
+
+
+def test_ratios_are_within_the_turns():
+    pairs = loaded()
+    ours, theirs = ([{"seconds": value} for value in values] for values in ((1.0, 2.0, 4.0), (3.0, 4.0, 20.0)))
+    assert pairs.ratios(theirs, ours, "seconds") == "3.0 (2.0 to 5.0)"
+    assert pairs.spread([3.0, 1.0, 8.0]) == "3.00 (1.00 to 8.00)" and pairs.spread([2.0], ".1f") == "2.0"
+
+
+def test_timed_and_the_machine():
+    pairs = loaded()
+    row = pairs.timed(lambda: sum(range(1000)))
+    assert row["result"] == 499500 and 0 <= row["seconds"] and 0 <= row["cpu"]
+    assert re.fullmatch(r".+, 3 threads, \d+ cores, load \d+\.\d at the start", pairs.machine(3))
+
+
+def test_every_benchmark_takes_five_pairs():
+    assert loaded().PAIRS == 5
+    for path in FOLDER.glob("bench_*.py"):
+        text = path.read_text()
+        assert ("add_pairs(parser)" in text and "machine(" in text) != (path.name in WITHOUT), path.name

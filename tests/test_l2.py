@@ -1,5 +1,7 @@
 """Newton-CG for L2-regularised losses: the certificate, references that share no code, and degenerate inputs."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -12,6 +14,7 @@ from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.solvers import l2
 from rfx.solvers.base import Budget
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.ridge import solve_ridge
@@ -27,6 +30,13 @@ def make(n_rows, n_columns, seed=0, decay=0.0):
     Z = (rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))).astype(np.float32)
     y = np.where(Z[:, : n_columns // 2 + 1].sum(axis=1) + rng.standard_normal(n_rows) > 0, 1.0, -1.0)
     return Z, y
+
+
+def waves():
+    """(map of 500 features, 2,000 rows, their labels)."""
+    X = np.random.default_rng(6).uniform(-1, 1, (2000, 4)).astype(np.float32)
+    y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] + 0.3 * X[:, 2] > 0, 1.0, -1.0)
+    return sample("gaussian", 4, 500, 0, gamma=1.0), X, y
 
 
 def objective(Z, y, lam, loss, w):
@@ -138,6 +148,31 @@ def test_blocks_map_array_and_threads_agree(loss, n_features):
         assert solution.converged
         assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)
         np.testing.assert_allclose(solution.coef, solutions[0].coef, rtol=0, atol=1e-3 * np.abs(solution.coef).max())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("memory_mb", [0.25, 0.6, 1.5])
+def test_features_held_as_codes_give_an_answer_that_the_features_certify(loss, memory_mb):
+    feature_map, X, y = waves()
+    Z, exact = MapMatrix(feature_map, X, 500**-0.5), feature_map.transform(X).astype(np.float64) / np.sqrt(500)
+    expected = solve_l2(DenseMatrix(exact), y, 1.0, loss, Budget(tol=1e-7))
+    # the last tolerance is beyond what codes of 16 bits can tell
+    for tol in (1e-3, 1e-4, 1e-7):
+        solution = solve_l2(Z, y, 1.0, loss, Budget(tol=tol, memory_mb=memory_mb))
+        objective, gap = l2_certificate(DenseMatrix(exact), y, solution.coef, 1.0, loss)
+        assert solution.converged and gap <= 1.01 * tol * objective
+        assert (solution.objective, solution.gap) == pytest.approx((objective, gap), rel=1e-3)
+        assert expected.objective * (1 - 1e-6) <= objective <= expected.objective * (1 + tol)
+
+
+def test_time_is_kept_for_a_look_at_the_features(monkeypatch):
+    feature_map, X, y = waves()
+    Z = MapMatrix(feature_map, X, 500**-0.5)
+    monkeypatch.setattr(l2, "_KEPT", 1e9)  # of which there is never enough for a step on all rows
+    solution = solve_l2(Z, y, 1.0, SquaredHinge, Budget(memory_mb=0.6, deadline=time.monotonic() + 600), np.full(500, 0.1))
+    found = l2_certificate(Z, y, solution.coef, 1.0, SquaredHinge)
+    assert solution.status == "timeout" and np.all(solution.coef == 0.1)
+    assert (solution.objective, solution.gap) == pytest.approx(found, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

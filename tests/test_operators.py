@@ -12,6 +12,7 @@ from rfx.features.binning import sample_grids
 from rfx.operators import base
 from rfx.operators.base import COMPUTED, Matrix
 from rfx.operators.binned import BinnedMatrix
+from rfx.operators.coded import Codes, code_type
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns, HeldRows
 from rfx.operators.mapped import MapMatrix, feature_matrix
@@ -102,6 +103,13 @@ def signs():
     return Z, found
 
 
+def codes(kind):
+    store = Codes.empty(800, 90, kind, np.float32)
+    store.put(np.arange(750, 50, -1), features())
+    Z = store.at(np.arange(750, 50, -1))
+    return Z, Z.to_array()
+
+
 # name -> (matrix, the same in plain float64)
 def few():
     """Features of which most are zero."""
@@ -123,6 +131,8 @@ KINDS = {
     "least that a kind defines": lambda: (Recomputed(features()), features()),
     "sparse": lambda: (SparseMatrix(sp.csr_matrix(few()), np.float32), few()),
     "signs by columns": signs,
+    "codes of 8 bits": lambda: codes(np.int8),
+    "codes of 16 bits": lambda: codes(np.int16),
     "parts elsewhere": lambda: (Apart(features()), features()),
 }
 
@@ -286,6 +296,45 @@ def test_an_update_of_a_gram_matrix_is_one_pass(kind):
     expected = (o.T @ (change[:, None] * o), n.T @ (weights[:, None] * n), n.T @ (weights[:, None] * o))
     for found, right in zip(Z.gram_update(old, change, new, weights), expected, strict=True):
         near(found, right)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16])
+def test_a_code_is_off_by_half_a_unit_at_most(kind):
+    plain = features()
+    plain[7], limit = 0, np.iinfo(kind).max
+    store = Codes.empty(700, 90, kind, np.float32)
+    store.put(np.arange(700), plain)
+    units = np.abs(plain).max(axis=1) / limit
+    error = np.abs(store.at(np.arange(700)).to_array() - plain)
+    assert np.all(error <= (0.5 + 1e-3 * limit / 128) * units[:, None]) and np.any(error > 0.4 * units[:, None])
+    # signs, all of one size, are what they were
+    store.put(np.arange(700), np.where(plain > 0, np.float32(0.3), np.float32(-0.3)))
+    np.testing.assert_allclose(store.at(np.arange(700)).to_array(), np.where(plain > 0, 0.3, -0.3), rtol=1e-6)
+
+
+def test_the_type_of_codes_follows_the_error_that_is_allowed():
+    Z = MapMatrix(MAP, X.astype(np.float32), SCALE)
+    assert code_type(Z, 1e-4) == np.int8 and code_type(Z, 1e-8) == np.int16 and code_type(Z, 1e-12) is None
+    assert code_type(MapMatrix(WIDE, X, SCALE), 1.0) is None
+    plain = features()
+    for kind, error in ((np.int8, 1e-4), (np.int16, 1e-8)):
+        store = Codes.empty(700, 90, kind, np.float32)
+        store.put(np.arange(700), plain)
+        changed = np.square(store.at(np.arange(700)).to_array() - plain, dtype=np.float64).sum(axis=1)
+        assert changed.mean() < error
+
+
+def test_rows_that_all_fit_are_kept_from_the_first_walk():
+    made = []
+    Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
+    weights, p = np.linspace(1, 2, 700), np.random.default_rng(0).standard_normal(90)
+    for held, tolerance in ((HeldRows(Z, 1.0), 1e-5), (HeldRows(Z, 0.1, np.int8), 1e-2)):
+        made.clear()
+        plain = features().astype(np.float64)
+        for _ in range(2):
+            near(held.loss_pass(p, losses.Logistic, np.ones(700))[0], plain @ p, tolerance)
+        near(held.rows(np.arange(3, 90)).normal(p, weights[3:90]), plain[3:90].T @ (weights[3:90] * (plain[3:90] @ p)), tolerance)
+        assert sum(made) == 700
 
 
 def test_held_rows_follow_a_changing_set():

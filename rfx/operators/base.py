@@ -94,11 +94,11 @@ class Matrix(ABC):
 
         return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
 
-    def hold_rows(self, max_mb: float) -> "Matrix":
-        """This matrix, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again."""
+    def hold_rows(self, max_mb: float, kind=None) -> "Matrix":
+        """This matrix, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again; kind: see HeldRows."""
         from rfx.operators.held import HeldRows
 
-        return HeldRows(self, max_mb) if self.computed else self
+        return HeldRows(self, max_mb, kind) if self.computed else self
 
     def by_columns(self, max_mb: float) -> "Matrix":
         """This matrix in a form whose `column_lists` cost nothing, where that takes at most `max_mb`, else as it is."""

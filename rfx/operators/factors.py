@@ -220,8 +220,8 @@ def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
     available = max_memory_mb * 2**20 / itemsize
     rows = min(rows, n_rows)
     if n_columns <= rows and n_columns**2 <= available:
-        # here a row adds nothing to the size of the factor, so that there can be several times D of them
-        part, weights = _draw(Z, weights, max(rows, _ROWS_PER_COLUMN * n_columns))
+        # here a row adds nothing to the size of the factor, so that there can be several times D of them, for the same time
+        part, weights = _draw(Z, weights, max(rows, min(_ROWS_PER_COLUMN * n_columns, rows**2 // n_columns)))
         return ColumnFactor(part, weights).prepare(lam)
     rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
     if rows < min(n_rows, n_columns, 64):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from rfx.operators.base import Matrix, ranges
+from rfx.operators.coded import Codes
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.split import SplitRows
 
@@ -13,53 +14,89 @@ class HeldRows(Matrix):
     """A matrix whose `rows` stay in memory, as many as `max_mb` allows: those asked for before are not computed again.
 
     Newcomers take the places of rows that are no longer asked for, so that what `rows` gives is valid until it is called again.
+    Where all rows fit, the first walk through them keeps them. kind: int8 or int16 for rows that are held as codes; None for
+    features.
     """
 
-    def __init__(self, inner: Matrix, max_mb: float):
-        self.inner, self.shape, self.dtype, self.cost = inner, inner.shape, inner.dtype, inner.cost
-        self.capacity = int(max_mb * 2**20 / (inner.shape[1] * inner.dtype.itemsize))
-        self._Z = None
+    def __init__(self, inner: Matrix, max_mb: float, kind=None):
+        self.inner, self.shape, self.dtype, self.cost, self.kind = inner, inner.shape, inner.dtype, inner.cost, kind
+        itemsize = (inner.dtype if kind is None else np.dtype(kind)).itemsize
+        self.capacity = int(max_mb * 2**20 / (inner.shape[1] * itemsize))
+        self._store = None
         self._places = np.full(inner.shape[0], -1)
 
     def parts(self):
+        if self._store is None and self.capacity >= self.shape[0]:
+            self._empty(self.shape[0])
+            yield from self._filled()
+            return
         held = np.flatnonzero(self._places >= 0)
         if not len(held):
             yield from self.inner.parts()
             return
-        yield held, DenseMatrix(self._Z, self._places[held])
+        yield held, self._store.at(self._places[held])
         rest = np.flatnonzero(self._places < 0)
         for rows, part in self.inner.rows(rest).parts():
             yield rest[rows], part
 
+    def _filled(self):
+        """`parts`, each kept."""
+        numbers = np.arange(self.shape[0])
+        for rows, Z in self.inner.row_blocks():
+            self._store.put(numbers[rows], Z)
+            self._places[rows] = numbers[rows]
+            yield rows, self._store.at(numbers[rows])
+
+    def _empty(self, count):
+        self._store = None
+        self._places[:] = -1
+        width = self.shape[1]
+        self._store = _Plain(count, width, self.dtype) if self.kind is None else Codes.empty(count, width, self.kind, self.dtype)
+
     def rows(self, index):
         """index: a sorted integer array without repetition, or a slice."""
         index = np.arange(self.shape[0])[index] if isinstance(index, slice) else index
-        size = 0 if self._Z is None else len(self._Z)
+        size = 0 if self._store is None else len(self._store)
         if len(index) > size and size < self.capacity:
-            self._Z = None
-            self._places[:] = -1
-            self._Z = np.empty((min(self.capacity, len(index) + len(index) // 8), self.shape[1]), self.dtype)
-        if self._Z is None:
+            self._empty(min(self.capacity, self.shape[0], len(index) + len(index) // 8))
+        if self._store is None:
             return self.inner.rows(index)
-        leaving = self._places >= 0
-        leaving[index] = False
-        self._places[leaving] = -1
-        free = np.ones(len(self._Z), bool)
+        if len(self._store) < self.shape[0]:
+            leaving = self._places >= 0
+            leaving[index] = False
+            self._places[leaving] = -1
+        free = np.ones(len(self._store), bool)
         free[self._places[self._places >= 0]] = False
         places = np.flatnonzero(free)
         new = index[self._places[index] < 0][: len(places)]
         places = places[: len(new)]
         for rows, Z in self.inner.rows(new).row_blocks():
-            self._Z[places[rows]] = Z
+            self._store.put(places[rows], Z)
         self._places[new] = places
         here = self._places[index] >= 0
         if here.all():
-            return DenseMatrix(self._Z, self._places[index])
+            return self._store.at(self._places[index])
         held, rest = np.flatnonzero(here), np.flatnonzero(~here)
-        return SplitRows([(held, DenseMatrix(self._Z, self._places[index[held]])), (rest, self.inner.rows(index[rest]))])
+        return SplitRows([(held, self._store.at(self._places[index[held]])), (rest, self.inner.rows(index[rest]))])
 
     def columns(self, index):
         return self.inner.columns(index)
+
+
+class _Plain:
+    """Room for `count` rows of features, as `Codes` has it for codes."""
+
+    def __init__(self, count, width, dtype):
+        self.Z = np.empty((count, width), dtype)
+
+    def __len__(self):
+        return len(self.Z)
+
+    def put(self, places, Z):
+        self.Z[places] = Z
+
+    def at(self, places):
+        return DenseMatrix(self.Z, places)
 
 
 class HeldColumns(Matrix):

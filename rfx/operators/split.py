@@ -19,6 +19,10 @@ class SplitRows(Matrix):
         for k, (numbers, _) in enumerate(self.pieces):
             self._piece[numbers], self._place[numbers] = k, np.arange(len(numbers))
 
+    @property
+    def computed(self):
+        return any(Z.computed for _, Z in self.pieces)
+
     def parts(self):
         for numbers, Z in self.pieces:
             for rows, part in Z.parts() if Z.computed else [(slice(None), Z)]:

@@ -6,12 +6,15 @@ inequality, so that objective minus dual value -sum L*(u, y) - ||Z'u||^2 / (2 la
 certificate costs nothing.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from rfx.losses import labels_and_weights
 from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients
+from rfx.operators.coded import code_type
 from rfx.operators.factors import sampled_factor
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
@@ -20,12 +23,20 @@ from rfx.solvers.line_search import line_minimum
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
 _SMALLEST_LEVEL = 1000
 _LEVEL_TOLERANCE = 1e-2
-# Conjugate gradient steps after which a new preconditioner is made, from more rows.
+# Conjugate gradient steps, more than which a new preconditioner, from more rows, may be worth.
 _PATIENCE = 12
 # Part of the memory that the preconditioner may take; the rest is for rows that are held.
 _FACTOR = 0.3
 # Newton steps after which it has stalled if they took less than this part of the tolerance off the objective.
 _STALL, _MOVED = 5, 1e-2
+# A factor of m rows costs ten products of n rows where m^2 is this times n times the seconds that a use of an entry takes; features
+# that are computed take longer than that says.
+_COMPUTED, _READ, _TEN = 1e12, 7e11, 10
+# Part of the tolerance that codes of features may take: u = L'(f) has u^2 <= 4 L(f) for every loss here, so that the errors of codes,
+# of norm e in a row, add about 2 e^2 / lam of the objective to the gap through Z'u (and less or more through u, by the norm of w).
+_CODES = 0.5
+# Passes over the features for which time is kept at the end.
+_KEPT = 1.5
 
 
 def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
@@ -79,28 +90,51 @@ class _Newton:
     def __init__(self, loss, lam, n_rows, budget, record, reached):
         self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = loss, lam, n_rows, budget, record, 0
         self.reached = reached
-        self.factor, self.rows, self.steps, self.last = None, 0, 0, 0
+        self.factor, self.rows, self.steps, self.last, self.since = None, 0, 0, 0, 0.0
 
     def run(self, Z, y, w, tol):
         """w to relative gap `tol` on these rows, from w; lambda is that of all rows, in proportion.
 
-        `reached` is then (w, objective, gap) of the last point on all rows; Late may be raised.
+        `reached` is then (w, objective, gap) of the last point on all rows whose features were computed; Late may be raised.
         """
-        problem = _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, (1 - _FACTOR) * self.budget.memory_mb)
+        problem = _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, (1 - _FACTOR) * self.budget.memory_mb, tol)
+        whole = len(y) == self.n_rows
+        self.progress = Progress(_STALL, _MOVED * tol)
+        start = time.monotonic()
         point = problem.at(w)
-        self.rows, self.progress = 0, Progress(_STALL, _MOVED * tol)
-        while True:
-            gap = float(point.g @ point.g) / (2 * problem.lam)
-            at = {"iteration": self.n_iter, "rows": len(y), "objective": point.objective, "gap": gap}
-            self.record(lambda now=point.w: now, **at, cg=self.steps, sampled=self.rows)
-            self.steps = 0
-            self.converged = gap <= tol * point.objective
-            if len(y) == self.n_rows:
-                self.reached = point.w, point.objective, gap
-            if self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter):
-                return point.w
-            point = problem.search(point, self.direction(problem, point, tol))
-            self.n_iter += 1
+        kept = _KEPT * (time.monotonic() - start) if whole else 0.0
+        try:
+            while True:
+                if not self._ended(problem, point, tol):
+                    with until(self._end(0.0 if problem.exact else kept)):
+                        point = problem.search(point, self.direction(problem, point, tol))
+                    self.n_iter += 1
+                elif problem.exact or not whole:
+                    return point.w
+                else:
+                    point = problem.look(point.w)
+        except Late:
+            if problem.exact or not whole:
+                raise
+            self._ended(problem, problem.look(point.w), tol)
+            if not self.converged:
+                raise
+            return point.w
+
+    def _end(self, kept):
+        deadline = self.budget.deadline
+        return None if deadline is None else deadline - kept
+
+    def _ended(self, problem, point, tol):
+        """Whether no step is to be made from this point; it is told of."""
+        gap = float(point.g @ point.g) / (2 * problem.lam)
+        at = {"iteration": self.n_iter, "rows": len(problem.y), "objective": point.objective, "gap": gap}
+        self.record(lambda now=point.w: now, **at, cg=self.steps, sampled=self.rows)
+        self.steps = 0
+        self.converged = gap <= tol * point.objective * (1.0 if problem.exact else 1.0 - _CODES)
+        if len(problem.y) == self.n_rows and problem.exact:
+            self.reached = point.w, point.objective, gap
+        return self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter)
 
     def direction(self, problem, point, tol):
         """Newton's direction, to a residual of a small part of the gradient (or of what the certificate allows)."""
@@ -108,14 +142,14 @@ class _Newton:
         chosen = np.flatnonzero(weights > 0)
         if len(chosen) == 0:
             return -point.g / problem.lam
-        part = problem.Z if len(chosen) == len(problem.y) else problem.held.rows(chosen)
+        every = len(chosen) == len(problem.y) and not problem.held.computed
+        part = problem.held if every else problem.held.rows(chosen)
         weights = weights[chosen]
-        if self.factor is None or self.last > _PATIENCE:
-            # as many rows as make the factor cost some ten products with the chosen rows
-            rows = int(np.sqrt(len(chosen) * (1500.0 if part.computed else 200.0)))
-            self.rows = max(1024, rows, 2 * self.rows if self.rows else 0)
+        uses, rate = len(chosen) * part.cost, _COMPUTED if part.computed else _READ
+        if self._due(len(chosen), uses * rate):
             self.factor = None
             self.factor = sampled_factor(part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb)
+            self.since = 0.0
         squares = float(point.g @ point.g)
         bound = max((0.1 if part.computed else 0.05) ** 2 * squares, problem.lam * tol * point.objective)
         step, _, self.last = conjugate_gradients(
@@ -127,7 +161,19 @@ class _Newton:
             self.budget.deadline,
         )
         self.steps = self.last
+        self.since += self.last * uses * rate / _TEN
         return step
+
+    def _due(self, count, most) -> bool:
+        """Whether a new factor is to be made of `rows` rows (set here); most: their square for which it costs ten products.
+
+        A later one has at least twice the rows, and comes when steps have cost as much as it will since the one before.
+        """
+        rows = min(count, max(1024, int(np.sqrt(most)), 2 * self.rows))
+        if self.factor is not None and (self.last <= _PATIENCE or self.since < rows**2):
+            return False
+        self.rows = rows
+        return True
 
 
 @dataclass
@@ -141,18 +187,30 @@ class _Point:
 
 
 class _Problem:
-    """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows."""
+    """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows.
 
-    def __init__(self, Z, y, lam, loss, limit_mb):
-        self.Z, self.y, self.lam, self.loss = Z, y, lam, loss
-        self.held = Z.hold_rows(limit_mb)
+    exact: whether `at` is by the features themselves, not by the codes as which they are held where lam and tol allow it.
+    """
+
+    def __init__(self, Z, y, lam, loss, limit_mb, tol):
+        self.y, self.lam, self.loss = y, lam, loss
+        error = 0.5 * _CODES * tol * lam / labels_and_weights(loss, y)[1].max()
+        kind = code_type(Z, error) if Z.computed else None
+        self.held, self.exact = Z.hold_rows(limit_mb, kind), kind is None
+        self.Z = self.held if self.exact else Z
+
+    def look(self, w) -> _Point:
+        """The point w, from here on by the features themselves."""
+        self.exact = True
+        return self.at(w)
 
     def at(self, w, f=None) -> _Point:
         """The point w, in one pass over the features; f where the predictions are known."""
+        Z = self.Z if self.exact else self.held
         if f is None:
-            f, value, g = self.held.loss_pass(w, self.loss, self.y)
+            f, value, g = Z.loss_pass(w, self.loss, self.y)
         else:
-            value, g = self.loss.value(f, self.y).sum(), self.held.rmatvec(self.loss.derivative(f, self.y))
+            value, g = self.loss.value(f, self.y).sum(), Z.rmatvec(self.loss.derivative(f, self.y))
         return _Point(w, f, 0.5 * self.lam * float(w @ w) + float(value), g + self.lam * w)
 
     def search(self, start: _Point, p) -> _Point:

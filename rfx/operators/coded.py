@@ -1,0 +1,215 @@
+"""Features in memory as whole numbers of 8 or 16 bits, a factor a row: two or four times as many rows fit, and reading takes less.
+
+A code is off by up to half a unit, at random as far as sums over features or rows can tell, so that an answer is found with codes;
+what it is worth the features themselves say.
+"""
+
+import numpy as np
+from numba import njit
+
+from rfx import parallel
+from rfx.operators.base import READ, Matrix, block_size, ranges
+from rfx.operators.dense import DenseMatrix
+
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+_PARTS = 4
+# Rows whose float32 sum joins the float64 one.
+_TOGETHER = 512
+_SAMPLE = 64
+_float = np.float32
+
+
+def code_type(Z: Matrix, error: float):
+    """The smallest type of codes that change no row of Z by more than the root of `error` in all; None where there is none.
+
+    The rows that tell are 64 of Z's, over its whole length.
+    """
+    if Z.exact:
+        return None
+    largest = np.abs(Z.rows(np.unique(np.linspace(0, Z.shape[0] - 1, _SAMPLE).astype(np.intp))).to_array()).max(initial=0.0)
+    for kind in (np.int8, np.int16):
+        # errors are uniform within half a unit
+        if Z.shape[1] * (float(largest) / np.iinfo(kind).max) ** 2 / 12 <= error:
+            return kind
+    return None
+
+
+class Codes:
+    """codes (n, D), int8 or int16, of n rows of features of type `dtype`, each with its unit (n,)."""
+
+    def __init__(self, codes, units, dtype):
+        self.codes, self.units, self.dtype = codes, units, np.dtype(dtype)
+
+    @classmethod
+    def empty(cls, count, width, kind, dtype) -> "Codes":
+        """Room for `count` rows of `width` features; kind: int8 or int16."""
+        return cls(np.empty((count, width), kind), np.zeros(count, np.float32), dtype)
+
+    def __len__(self):
+        return len(self.codes)
+
+    def put(self, places, Z):
+        """The rows of Z (k, width), C-contiguous, at these places (k,)."""
+        limit = np.iinfo(self.codes.dtype).max
+        parallel.for_ranges(lambda a, b: _encode(Z[a:b], places[a:b], limit, self.codes, self.units), len(Z), smallest=16)
+
+    def at(self, places) -> "CodedMatrix":
+        """The rows at these places (k,)."""
+        return CodedMatrix(self, places)
+
+
+class CodedMatrix(Matrix):
+    """Rows, by an integer array, of Codes; its parts are features again."""
+
+    cost = READ / 2
+
+    def __init__(self, store: Codes, index):
+        self.store, self.index, self.dtype = store, index, store.dtype
+        self.shape = (len(index), store.codes.shape[1])
+
+    def parts(self):
+        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
+            yield rows, DenseMatrix(self.rows(rows).to_array())
+
+    def rows(self, index):
+        return CodedMatrix(self.store, self.index[index])
+
+    def columns(self, index):
+        rows = self.index if isinstance(index, slice) else self.index[:, None]
+        return self._copy(np.ascontiguousarray(self.store.codes[rows, index]))
+
+    def hold(self, max_mb=np.inf):
+        return self._copy(self.store.codes[self.index])
+
+    def _copy(self, codes):
+        return Codes(codes, self.store.units[self.index], self.dtype).at(np.arange(self.shape[0]))
+
+    def to_array(self, out=None):
+        out = np.empty(self.shape, self.dtype) if out is None else out
+        parallel.for_ranges(lambda a, b: _decode(self.store.codes, self.index[a:b], self.store.units, out[a:b]), self.shape[0], smallest=16)
+        return out
+
+    def matvec(self, W):
+        if W.ndim > 1:
+            return super().matvec(W)
+        out, w, store = np.empty(self.shape[0]), np.ascontiguousarray(W, dtype=np.float64), self.store
+        parallel.for_ranges(lambda a, b: _dot_rows(store.codes, self.index[a:b], store.units, w, out[a:b]), len(out), smallest=16)
+        return out
+
+    def rmatvec(self, U):
+        if U.ndim > 1:
+            return super().rmatvec(U)
+        out, used = np.zeros(self.shape[1]), np.flatnonzero(U)
+        rows = self.index[used]
+        u = U[used] * self.store.units[rows]
+        parallel.for_ranges(lambda a, b: _add_rows(self.store.codes, rows, u, out, a, b), len(out), smallest=256)
+        return out
+
+    def normal(self, P, weights=None):
+        """As ever, but with float32 sums over the features and over up to 512 rows: for directions."""
+        if P.ndim > 1:
+            return super().normal(P, weights)
+        factors = self.store.units[self.index].astype(np.float64) ** 2
+        factors = (factors if weights is None else factors * weights).astype(np.float32)
+        p, sums = P.astype(np.float32), np.zeros((_PARTS, self.shape[1]))
+        bounds = [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
+
+        def part(first, last):
+            own = np.empty(self.shape[1], np.float32)
+            for k in range(first, last):
+                for start in range(bounds[k], bounds[k + 1], _TOGETHER):
+                    parallel.check_time()
+                    some = slice(start, min(start + _TOGETHER, bounds[k + 1]))
+                    own[:] = 0
+                    _add_normal(self.store.codes, self.index[some], factors[some], p, own)
+                    sums[k] += own
+
+        parallel.for_ranges(part, _PARTS)
+        return sums.sum(axis=0)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
+def _encode(Z, places, limit, codes, units):
+    half = _float(0.5)
+    for i in range(len(Z)):
+        z, own, largest = Z[i], codes[places[i]], _float(0)
+        for j in range(len(z)):
+            largest = max(largest, _float(abs(z[j])))
+        units[places[i]] = largest / _float(limit)
+        factor = _float(limit) / largest if largest > 0 else _float(0)
+        for j in range(len(z)):
+            own[j] = np.int32(np.floor(_float(z[j] * factor) + half))
+
+
+@njit(cache=True, nogil=True)
+def _decode(codes, rows, units, out):
+    for i in range(len(rows)):
+        own, unit, z = codes[rows[i]], units[rows[i]], out[i]
+        for j in range(len(z)):
+            z[j] = unit * _float(own[j])
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _dot_rows(codes, rows, units, w, out):
+    """out_i <- unit_i codes[rows_i].w."""
+    count = len(rows)
+    for i in range(0, count - 1, 2):
+        a, b = codes[rows[i]], codes[rows[i + 1]]
+        first, second = 0.0, 0.0
+        for j in range(len(w)):
+            first += a[j] * w[j]
+            second += b[j] * w[j]
+        out[i] = first * units[rows[i]]
+        out[i + 1] = second * units[rows[i + 1]]
+    if count % 2:
+        a, last = codes[rows[count - 1]], 0.0
+        for j in range(len(w)):
+            last += a[j] * w[j]
+        out[count - 1] = last * units[rows[count - 1]]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_rows(codes, rows, u, g, start, stop):
+    """g_j <- g_j + sum_i u_i codes[rows_i, j] for start <= j < stop, four rows at a time as far as their part of g stays in cache."""
+    count = len(rows)
+    for low in range(start, stop, 2048):
+        high = min(low + 2048, stop)
+        part = g[low:high]
+        for t in range(0, count - 3, 4):
+            a, b, c, d = u[t], u[t + 1], u[t + 2], u[t + 3]
+            za, zb = codes[rows[t], low:high], codes[rows[t + 1], low:high]
+            zc, zd = codes[rows[t + 2], low:high], codes[rows[t + 3], low:high]
+            for j in range(high - low):
+                part[j] += a * za[j] + b * zb[j] + c * zc[j] + d * zd[j]
+        for t in range(count - count % 4, count):
+            a, za = u[t], codes[rows[t], low:high]
+            for j in range(high - low):
+                part[j] += a * za[j]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_normal(codes, rows, factors, p, g):
+    """g <- g + C' diag(factors) C p for C = codes[rows], four rows at a time, each read from memory once."""
+    count, width = len(rows), len(p)
+    for i in range(0, count - 3, 4):
+        za, zb, zc, zd = codes[rows[i]], codes[rows[i + 1]], codes[rows[i + 2]], codes[rows[i + 3]]
+        a, b, c, d = _float(0), _float(0), _float(0), _float(0)
+        for j in range(width):
+            q = p[j]
+            a += _float(za[j]) * q
+            b += _float(zb[j]) * q
+            c += _float(zc[j]) * q
+            d += _float(zd[j]) * q
+        a *= factors[i]
+        b *= factors[i + 1]
+        c *= factors[i + 2]
+        d *= factors[i + 3]
+        for j in range(width):
+            g[j] += a * _float(za[j]) + b * _float(zb[j]) + c * _float(zc[j]) + d * _float(zd[j])
+    for i in range(count - count % 4, count):
+        z, a = codes[rows[i]], _float(0)
+        for j in range(width):
+            a += _float(z[j]) * p[j]
+        a *= factors[i]
+        for j in range(width):
+            g[j] += a * _float(z[j])

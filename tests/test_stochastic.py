@@ -366,3 +366,21 @@ def test_support_is_the_exact_kernel_expansion_in_any_pieces():
     np.testing.assert_array_equal(support.rows, X)
     expected = kernels.decision("gaussian", PARAMS, X, coef, X[:20])
     np.testing.assert_allclose(support.values(X[:20]), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("nu, step", [(0.0, 0.5), (0.3, 1.0)])
+@pytest.mark.parametrize("precondition", [False, True])
+def test_kept_values_are_the_values(nu, step, precondition):
+    """With nu = 0.3 the scale goes into the coefficients on the way."""
+    X, Y = rows(50)
+    options = {"loss": "squared", "nu": nu, "steps": Steps("constant", nu, step0=step), "block": 16, "precondition": precondition}
+    plain, kept = doubly(**options, damping=1e-3), doubly(**options, damping=1e-3, keep_rows=50)
+    rng = np.random.default_rng(3)
+    for t in range(60):
+        index = rng.permutation(50)[: 20 if t % 3 else 50]
+        one, two = plain.step(X[index], Y[index]), kept.step(X[index], Y[index], index)
+        assert one == pytest.approx(two, rel=1e-9)
+        if t == 30:
+            state, kept = kept.state(), doubly(**options, damping=1e-3, keep_rows=50)
+            kept.restore(state)
+    np.testing.assert_allclose(plain.expansion.coef, kept.expansion.coef, rtol=1e-7, atol=1e-11)

@@ -1,5 +1,6 @@
 """Stochastic methods: tasks, model files, streams equal to arrays, checkpoints to the same bits, what is refused."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from rfx import methods, model
+from rfx.cli import main
 from rfx.data import svmlight
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
@@ -234,3 +236,93 @@ def test_one_row_and_one_label(name):
     for label in (-1.0, 3.0):
         method = made(name, task="binary").fit(X[:60], np.full(60, label))
         assert np.all(method.predict(X[:60]) == label)
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_several_targets_are_several_regressions(name, tmp_path):
+    """Outputs share rows, features and steps, so that each is what it would be alone."""
+    y = np.column_stack([TARGETS["regression"], -3 * X[:, 0], np.sin(X[:, 1])])
+    options = {"task": "regression", "target_scaling": "mean", "seed": 3}
+    method = made(name, **options).watch(X[800:], y[800:])
+    method.fit(X[:800], y[:800])
+    found = method.predict(X[800:])
+    assert found.shape == (100, 3)
+    for k in range(3):
+        alone = made(name, **options).fit(X[:800], y[:800, k])
+        np.testing.assert_allclose(found[:, k], alone.predict(X[800:]), atol=1e-4 * np.abs(y[:, k]).max())
+    score = method.score(X[800:], y[800:])
+    assert score["mae"] == pytest.approx(np.abs(found - y[800:]).mean())
+    assert method.curve[-1]["error"] == pytest.approx(score["mae"], abs=1e-4)
+    method.save(tmp_path / "m.npz")
+    np.testing.assert_allclose(methods.load(tmp_path / "m.npz").predict(X[800:]), found, atol=2e-3)
+    with pytest.raises(DataError, match="1 targets each, but the model was trained on 3"):
+        method.score(X[800:], y[800:, 0])
+
+
+def test_several_targets_are_refused_where_they_make_no_sense():
+    y = np.column_stack([TARGETS["regression"]] * 2)
+    with pytest.raises(UsageError, match="2 targets each, which are a regression's"):
+        made("doubly-sgd", task="binary").fit(X, y)
+    with pytest.raises(UsageError, match="method rf takes one a row; doubly-sgd takes several"):
+        methods.create("rf").fit(X, y)
+    method = made("doubly-sgd", task="regression").partial_fit(X, y)
+    assert method.n_outputs == 2
+    with pytest.raises(DataError, match="3 targets each, but the model was trained on 2"):
+        method.partial_fit(X, np.column_stack([y, y[:, 0]]))
+
+
+def test_several_targets_resume_to_the_same_bits(tmp_path):
+    y = np.column_stack([TARGETS["regression"], X[:, 1]])
+    options = {"task": "regression", "target_scaling": "minmax01", "averaging": "uniform"}
+    whole = arrays_of(made("doubly-sgd", **options).fit(X, y), tmp_path)
+    made("doubly-sgd", **options, budget_samples=2000).keep(tmp_path / "point").fit(X, y)
+    again = made("doubly-sgd", **options).keep(tmp_path / "point", resume=True).fit(X, y)
+    assert all(np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items())
+    np.testing.assert_array_equal(again.target_scaler.shift, y.min(axis=0))
+
+
+def test_several_targets_of_a_file_are_trained_scored_and_predicted(tmp_path, capfd):
+    """y (n, k) of an .npz file, through the commands."""
+    y = np.column_stack([TARGETS["regression"], X[:, 1]])
+    np.savez(tmp_path / "rows.npz", X=X[:800], y=y[:800])
+    np.savez(tmp_path / "others.npz", X=X[800:], y=y[800:])
+    words = ["train", "--method", "doubly-sgd", "--data", tmp_path / "rows.npz", "--task", "regression", "--gamma", 1, "--batch", 16]
+    words += ["--block", 64, "--epochs", 2, "--scaling", "none", "--target-scaling", "minmax01", "--model", tmp_path / "m.npz"]
+
+    def run(*words, code=0):
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        assert ended.value.code == code
+        return capfd.readouterr()
+
+    run(*words, "--test", tmp_path / "others.npz")
+    method = methods.load(tmp_path / "m.npz")
+    scores = json.loads(run("eval", tmp_path / "m.npz", "--data", tmp_path / "others.npz", "--json").out)
+    assert scores["score"] == pytest.approx(method.score(X[800:], y[800:])["score"])
+    shown = run("predict", tmp_path / "m.npz", tmp_path / "others.npz").out
+    found = np.array([line.split() for line in shown.splitlines()], float)
+    np.testing.assert_allclose(found, method.predict(X[800:]), rtol=1e-6)
+    refused = run("train", "--method", "rf", "--data", tmp_path / "rows.npz", "--task", "regression", code=2).err
+    assert "takes one a row; doubly-sgd takes several" in refused
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, tmp_path):
+    y, options = TARGETS["binary"], {"precondition": True, "damping": 1e-3, "step0": 0.2, "batch": 300, "replace": replace}
+    plain, kept = (made("doubly-sgd", keep_values=kept, **options).fit(X, y) for kept in (False, True))
+    np.testing.assert_allclose(plain.decision_function(X), kept.decision_function(X), atol=1e-4)
+    made("doubly-sgd", keep_values=True, **options, budget_samples=1500).keep(tmp_path / "point").fit(X, y)
+    again = made("doubly-sgd", keep_values=True, **options).keep(tmp_path / "point", resume=True).fit(X, y)
+    whole = arrays_of(kept, tmp_path)
+    assert all(np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items())
+
+
+def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
+    for more in ({"virtual": "digits"}, {"max_blocks": 3}, {"head": 10}):
+        with pytest.raises(UsageError, match=f"--{next(iter(more)).replace('_', '-')} is .*, but --keep-values is for the rows of a set"):
+            made("doubly-sgd", keep_values=True, **more)
+    with pytest.raises(UsageError, match="use fit, or leave it out"):
+        made("doubly-sgd", keep_values=True).partial_fit(X, TARGETS["binary"])
+    rows, y = np.zeros((70_000, 1)), np.zeros(70_000)
+    with pytest.raises(UsageError, match="--keep-values takes 1 MiB for 70,000 rows, more than --max-memory 1"):
+        made("doubly-sgd", keep_values=True, max_memory=1, task="regression").fit(rows, y)

@@ -96,3 +96,14 @@ def test_coulomb_matrices_and_what_no_permutation_changes():
     np.testing.assert_array_equal(virtual.from_triangles(virtual.triangles(C)), C)
     with pytest.raises(UsageError, match="rows of 22 numbers are not upper triangles"):
         virtual.from_triangles(np.zeros((2, 22)))
+
+
+def test_bags_of_bonds_are_the_entries_by_pairs_of_elements():
+    charges, positions = molecules()
+    C = virtual.coulomb(charges, positions)
+    bags = virtual.bags_of_bonds(C)
+    # diagonals: 4 H, 1 C, 2 N, 1 O; pairs: 6 HH, 4 HC, 2 HO, 1 NN
+    assert bags.shape == (3, 8 + 13)
+    for row, matrix in zip(bags, C):
+        np.testing.assert_allclose(np.sort(row[row != 0]), np.sort(virtual.triangles(matrix[None])[virtual.triangles(matrix[None]) != 0]))
+    np.testing.assert_allclose(virtual.bags_of_bonds(virtual.permute(C, np.arange(3), 4)), bags)

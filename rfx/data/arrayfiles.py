@@ -91,7 +91,8 @@ def _words(values) -> Words:
 
 
 def npz(file, name: str):
-    """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or None) of sparse X (n, d).
+    """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or None) of sparse X (n, d) and where
+    y is (n, k), k targets a row.
 
     X is called X or data, y is called y, target or labels and may be missing; feature_names are the columns' names. A matrix that
     scipy.sparse.save_npz wrote is sparse X, also beside y.
@@ -106,10 +107,12 @@ def npz(file, name: str):
         y = next((arrays[key] for key in _TARGETS if key in arrays), None)
         if arrays.keys() >= _SPARSE:
             X = _sparse(arrays)
-            return X, None if y is None else _beside(vector(y, name), X, name)
+            return X, None if y is None else _beside(_numbers(y, name) if y.ndim == 2 else vector(y, name), X, name)
     X = next((arrays[key] for key in _INPUTS if key in arrays), None)
     if X is None:
         raise DataError(f"{name} has the arrays {', '.join(sorted(arrays)) or '(none)':.200}, but rows are expected in one called X")
+    if y is not None and y.ndim == 2 and y.shape[1] > 1:
+        return _numbers(X, name), _beside(_numbers(y, name), X, name)
     names = next((arrays[key] for key in _NAMES if key in arrays), None)
     if names is not None and (
         names.dtype.kind not in "US" or X.ndim != 2 or names.shape != X.shape[1:] or len(set(names.tolist())) < len(names)
@@ -121,6 +124,13 @@ def npz(file, name: str):
 def _words_of(names):
     words = _words(names)
     return [words.values[code] for code in words.codes]
+
+
+def _numbers(values, name) -> np.ndarray:
+    """An array (n, k) of numbers as float64."""
+    if values.ndim != 2 or values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+        raise DataError(f"{name} has an array of the shape {values.shape} that is not of rows of finite numbers")
+    return values.astype(np.float64)
 
 
 def _beside(column, X, name):

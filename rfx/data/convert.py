@@ -77,21 +77,33 @@ def buzz(paths, handle):
     svmlight.write_rows(handle, table[:, :-1], table[:, -1])
 
 
-def coulomb(paths, handle):
-    """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; or qm7.npz: charges, positions in Angstrom and energies.
-
-    Rows and columns are put in the order of their norms.
-    """
-    with open(paths[0], "rb") as file:
+def _molecules(path) -> tuple:
+    """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; or qm7.npz: charges, positions in Angstrom and energies."""
+    with open(path, "rb") as file:
         packed = file.read(4) == b"PK\x03\x04"
     if packed:
-        saved = _arrays(paths[0], {"charges": 2, "positions": 3, "energies": 1})
-        matrices, energies = virtual.coulomb(saved["charges"], saved["positions"]), saved["energies"].astype(np.float64)
-    else:
-        saved = _matlab(paths[0], ["X", "T"])
-        matrices, energies = np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
-    rows = virtual.triangles(virtual.by_row_norm(matrices))
-    svmlight.write_rows(handle, rows.astype(np.float32), energies)
+        saved = _arrays(path, {"charges": 2, "positions": 3, "energies": 1})
+        return virtual.coulomb(saved["charges"], saved["positions"]), saved["energies"].astype(np.float64)
+    saved = _matlab(path, ["X", "T"])
+    return np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
+
+
+def coulomb(paths, handle):
+    """Molecules as upper triangles of Coulomb matrices, rows and columns in the order of their norms."""
+    matrices, energies = _molecules(paths[0])
+    svmlight.write_rows(handle, virtual.triangles(virtual.by_row_norm(matrices)).astype(np.float32), energies)
+
+
+def eigenvalues(paths, handle):
+    """Molecules as the eigenvalues of their Coulomb matrices, by falling size."""
+    matrices, energies = _molecules(paths[0])
+    svmlight.write_rows(handle, virtual.eigenvalues(matrices).astype(np.float32), energies)
+
+
+def bags(paths, handle):
+    """Molecules as bags of bonds."""
+    matrices, energies = _molecules(paths[0])
+    svmlight.write_rows(handle, virtual.bags_of_bonds(matrices).astype(np.float32), energies)
 
 
 def _arrays(path, dimensions) -> dict:
@@ -106,4 +118,12 @@ def _arrays(path, dimensions) -> dict:
     return arrays
 
 
-CONVERTERS = {"cpu_train": cpu_train, "cpu_test": cpu_test, "rcv1_ccat": rcv1_ccat, "buzz": buzz, "coulomb": coulomb}
+CONVERTERS = {
+    "cpu_train": cpu_train,
+    "cpu_test": cpu_test,
+    "rcv1_ccat": rcv1_ccat,
+    "buzz": buzz,
+    "coulomb": coulomb,
+    "eigenvalues": eigenvalues,
+    "bags": bags,
+}

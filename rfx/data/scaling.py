@@ -216,13 +216,21 @@ def _moments(X, weights):
     return mean, np.where(spread > noise, spread, 0.0)
 
 
+def plain(value):
+    """A float, or an array (k,) as it is: one number for one target, one for each of several."""
+    return np.asarray(value, np.float64) if np.ndim(value) else float(value)
+
+
 @dataclass
 class TargetScaler:
-    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0, 1], `mean` theirs to 0."""
+    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0, 1], `mean` theirs to 0.
+
+    shift, scale: numbers, or arrays (k,) where a row has k targets.
+    """
 
     kind: str = "none"
-    shift: float = 0.0
-    scale: float = 1.0
+    shift: float | np.ndarray = 0.0
+    scale: float | np.ndarray = 1.0
 
     @classmethod
     def fit(cls, y, kind="none", weights=None):
@@ -243,9 +251,9 @@ class TargetScaler:
         return np.asarray(y, np.float64) if self.kind == "none" else np.asarray(y, np.float64) * self.scale + self.shift
 
     def to_dict(self) -> dict:
-        return {"kind": self.kind, "shift": self.shift, "scale": self.scale}
+        return {"kind": self.kind, "shift": np.asarray(self.shift).tolist(), "scale": np.asarray(self.scale).tolist()}
 
     @classmethod
     def from_dict(cls, saved):
         kind = _checked(str(saved["kind"]), TARGET_KINDS, "target scaling")
-        return cls(kind, float(saved["shift"]), float(saved["scale"]))
+        return cls(kind, plain(saved["shift"]), plain(saved["scale"]))

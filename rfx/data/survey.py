@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from rfx.counters import uniforms
 from rfx.data.pca import PCA, unit_rows
-from rfx.data.scaling import Scaler, TargetScaler, column_spread, keeps_sparse
+from rfx.data.scaling import Scaler, TargetScaler, column_spread, keeps_sparse, plain
 from rfx.errors import DataError, UsageError
 
 # Rows of the sample, labels that are counted, rows of a chunk.
@@ -36,7 +36,8 @@ class Inputs:
 class Survey:
     """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the rows (X, y), prepared.
 
-    labels: the different targets, ascending, None where there are more than a thousand.
+    y: (n,) or, for several targets a row, (n, k). labels: the different targets, ascending, None where there are more than a
+    thousand or several a row; n_targets: how many a row has.
     """
 
     def __init__(self, chunks, *, scaling="none", unit=False, pca=None, centred=True, dtype=np.float32, seed=0, sample=SAMPLE):
@@ -69,11 +70,13 @@ class Survey:
         self.X, self.y = self.inputs.transform(kept[0], dtype), kept[1]
 
     def _count(self, X, y):
-        low, high, total = float(y.min()), float(y.max()), float(y.sum())
-        self._y = (low, high, total) if self._y is None else (min(self._y[0], low), max(self._y[1], high), self._y[2] + total)
+        low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
+        if self._y is not None:
+            low, high, total = np.minimum(self._y[0], low), np.maximum(self._y[1], high), self._y[2] + total
+        self._y, self.n_targets = (low, high, total), y.shape[1] if y.ndim == 2 else 1
         if self.labels is not None:
-            self.labels = np.union1d(self.labels, y)
-            if len(self.labels) > MOST_LABELS:
+            self.labels = np.union1d(self.labels, y) if y.ndim == 1 else None
+            if self.labels is not None and len(self.labels) > MOST_LABELS:
                 self.labels = None
         if self._scaling == "none":
             return
@@ -100,10 +103,10 @@ class Survey:
         if kind == "none":
             return TargetScaler()
         if kind == "mean":
-            return TargetScaler(kind, total / self.n_rows)
+            return TargetScaler(kind, plain(total / self.n_rows))
         if kind != "minmax01":
             raise UsageError(f"target scaling {kind!r} is unknown")
-        return TargetScaler(kind, low, high - low if high > low else 1.0)
+        return TargetScaler(kind, plain(low), plain(np.where(high > low, high - low, 1.0)))
 
 
 def _cut(chunks):

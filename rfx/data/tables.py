@@ -7,6 +7,8 @@ import io
 import sys
 from pathlib import Path
 
+from scipy.sparse import issparse
+
 from rfx import files
 from rfx.data import archives, arrayfiles, csvtext, labelwords, sequences, svmlight
 from rfx.data.learner import learn
@@ -184,10 +186,12 @@ def check_reading(file: File, reading: Reading) -> None:
 
 
 def plain_rows(content, name: str):
-    """X, y and the Schema, None for labels that are numbers, of a sparse matrix and its column of targets."""
+    """X, y and the Schema, None for labels that are numbers, of a matrix and its column of targets, or (n, k) targets."""
     X, column = content
     if column is None:
         raise DataError(f"{name} has no targets y")
+    if getattr(column, "ndim", 1) == 2:
+        return X, column, None
     if isinstance(column, Words):
         schema = Schema(labels=sorted({column.values[code] for code in column.codes if code >= 0}))
         return X, places(column, schema.labels, name), schema
@@ -232,7 +236,10 @@ def other_rows(path, schema: Schema | None, n_inputs, zero_based=False, letters=
                 return schema.encode(content, strict, targets)
             return _by_position(content, schema, n_inputs, strict, targets)
         X, column = content
-        X = svmlight.narrowed(X, n_inputs, file.name, strict)
+        if issparse(X):
+            X = svmlight.narrowed(X, n_inputs, file.name, strict)
+        elif X.shape[1] != n_inputs:
+            raise DataError(f"{file.name} has {X.shape[1]} columns of inputs, but the model was trained on {n_inputs}")
         if targets == "ignored":
             return X, None
         if isinstance(column, Words):

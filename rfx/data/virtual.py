@@ -179,6 +179,24 @@ def eigenvalues(matrices) -> np.ndarray:
     return np.take_along_axis(values, np.argsort(-np.abs(values), axis=1, kind="stable"), axis=1)
 
 
+def bags_of_bonds(matrices) -> np.ndarray:
+    """(n, m) the entries of Coulomb matrices (n, atoms, atoms), those of each pair of elements by falling size (Hansen et al. 2015).
+
+    Elements are told by the diagonal. A bag has as many places as the molecule with most of such pairs, zeros where there are fewer.
+    """
+    here, right = np.triu_indices(matrices.shape[1])
+    charge = np.rint((2 * np.maximum(np.einsum("nii->ni", matrices), 0)) ** (1 / 2.4)).astype(int)
+    one, other = charge[:, here], charge[:, right]
+    # an atom is a pair with itself, of another kind than two atoms of its element
+    kind = np.where(here == right, -one, np.minimum(one, other) * 1000 + np.maximum(one, other))
+    kind[(one == 0) | (other == 0)] = 0
+    found, bags = triangles(matrices), []
+    for name in np.unique(kind[kind != 0]):
+        places = int((kind == name).sum(axis=1).max())
+        bags.append(np.sort(np.where(kind == name, found, 0.0), axis=1)[:, ::-1][:, :places])
+    return np.concatenate(bags, axis=1)
+
+
 def by_row_norm(matrices) -> np.ndarray:
     """The same molecules with their atoms in the order of falling row norms."""
     return _permuted(matrices, np.argsort(-np.linalg.norm(matrices, axis=2), axis=1, kind="stable"))

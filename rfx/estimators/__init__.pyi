@@ -4,6 +4,7 @@ import os
 
 from rfx.estimators.base import (
     Classifier,
+    ManyTargets,
     Regressor,
 )
 from rfx.estimators.incremental import (
@@ -173,6 +174,7 @@ class DoublySGDClassifier(IncrementalClassifier):
         damping: float = 1e-07,
         averaging: str = "none",
         max_memory: float = 256.0,
+        keep_values: bool = False,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -209,6 +211,7 @@ class DoublySGDRegressor(IncrementalRegressor):
         damping: float = 1e-07,
         averaging: str = "none",
         max_memory: float = 256.0,
+        keep_values: bool = False,
         scaling: str = "minmax01",
         target_scaling: str = "none",
         seed: int = 0,
@@ -253,7 +256,7 @@ class KSDCAClassifier(Classifier):
         timeout: float | None = None,
     ) -> None: ...
 
-class KSDCARegressor(Regressor):
+class KSDCARegressor(ManyTargets):
     def __init__(
         self,
         *,
@@ -490,7 +493,7 @@ class NSDCAClassifier(Classifier):
         timeout: float | None = None,
     ) -> None: ...
 
-class NSDCARegressor(Regressor):
+class NSDCARegressor(ManyTargets):
     def __init__(
         self,
         *,
@@ -820,7 +823,7 @@ class RSDCAClassifier(Classifier):
         timeout: float | None = None,
     ) -> None: ...
 
-class RSDCARegressor(Regressor):
+class RSDCARegressor(ManyTargets):
     def __init__(
         self,
         *,

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from rfx.estimators.base import Classifier, Regressor, checked, in_python
+from rfx.estimators.base import Classifier, ManyTargets, checked, in_python
 
 
 class Incremental:
@@ -60,7 +60,7 @@ class IncrementalClassifier(Incremental, Classifier):
         return self
 
 
-class IncrementalRegressor(Incremental, Regressor):
+class IncrementalRegressor(Incremental, ManyTargets):
     """A Regressor that learns batch by batch."""
 
     def partial_fit(self, X, y):
@@ -72,7 +72,7 @@ class IncrementalRegressor(Incremental, Regressor):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
 
         Returns
@@ -80,7 +80,7 @@ class IncrementalRegressor(Incremental, Regressor):
         self
         """
         first = not hasattr(self, "method_")
-        X, y = checked(self, X, y, reset=first, y_numeric=True)
+        X, y = checked(self, X, y, reset=first, y_numeric=True, multi_output=True)
         if first:
             method = self._create("regression")
         else:

@@ -7,7 +7,7 @@ import sys
 
 from rfx import methods
 from rfx.estimators import transformers
-from rfx.estimators.base import Classifier, Regressor
+from rfx.estimators.base import Classifier, ManyTargets, Regressor
 from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
 from rfx.estimators.signature import Parameter, constructor, document, section
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
@@ -107,6 +107,8 @@ def _of_method(method_name, task):
 def _base(declared, classifies: bool) -> type:
     if declared.incremental:
         return IncrementalClassifier if classifies else IncrementalRegressor
+    if declared.several_targets and not classifies:
+        return ManyTargets
     if declared.weighted:
         return WeightedClassifier if classifies else WeightedRegressor
     return Classifier if classifies else Regressor

@@ -7,7 +7,7 @@ def constant(method, y_train, y) -> float:
     """The score, on rows with targets y (m,), of the most frequent label or the mean of the training targets y_train (n,)."""
     y_train, y = np.asarray(y_train), np.asarray(y)
     if method.task == "regression":
-        mean, y = (method.target_scaler.transform(part) for part in (np.mean(y_train), y))
+        mean, y = (method.target_scaler.transform(part) for part in (np.mean(y_train, axis=0), y))
         return float(np.sqrt(np.mean((y - mean) ** 2)))
     labels, counts = np.unique(y_train, return_counts=True)
     return float(np.mean(y == labels[np.argmax(counts)]))

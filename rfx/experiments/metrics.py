@@ -7,7 +7,7 @@ from rfx.methods import calibration
 
 
 def measures(method, decision, y) -> dict:
-    """Of a trained method's decision values (n,) or (n, classes) of rows with targets or labels y (n,).
+    """Of a trained method's decision values (n,), (n, classes) or (n, targets) of rows with labels y (n,) or targets (n,), (n, targets).
 
     Classes: accuracy, balanced_accuracy, f1 (of the larger of two labels; of several the mean over the classes), auc (of several the
     mean over each class against the others), log_loss where the model has probabilities, labels, confusion (a row for each true
@@ -49,6 +49,6 @@ def measures(method, decision, y) -> dict:
 
 def _of_numbers(y, found) -> dict:
     error = found - y
-    spread = float(np.sum((y - y.mean()) ** 2))
+    spread = float(np.sum((y - y.mean(axis=0)) ** 2))
     scores = {"rmse": float(np.sqrt(np.mean(error**2))), "mae": float(np.mean(np.abs(error)))}
     return scores | ({"r2": 1 - float(np.sum(error**2)) / spread} if spread else {})

@@ -162,7 +162,7 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     score = method.judge(decision, y)
     score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
     size = float(np.linalg.norm(y))
-    if score["metric"] == "rmse" and size:
+    if score["metric"] == "rmse" and size and y.ndim == 1:
         score["relative_error"] = score["score"] * method.target_scaler.scale * len(y) ** 0.5 / size
     if detailed:
         score["measures"] = metrics.measures(method, decision, y)

@@ -41,6 +41,8 @@ class Method(Choosing):
     watches = False
     # whether partial_fit can learn from one part of the rows after the other
     incremental = False
+    # whether a regression may have several targets a row
+    several_targets = False
     # told of the steps of training, a dict each: see rfx.methods.watch and rfx.methods.choices
     progress = None
     calibration: Calibration | None = None  # what makes probabilities of decision values, where the loss has none
@@ -169,6 +171,8 @@ class Method(Choosing):
         y = np.asarray(y, dtype=np.float64)
         if X.shape[0] == 0 or X.shape[0] != len(y):
             raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+        if y.ndim != 1:
+            raise UsageError(f"the targets have the shape {y.shape}, but method {self.name} takes one a row; doubly-sgd takes several")
         self.task = self.params["task"] or guess_task(y)
         X, y, self.weights = weights.counted(self, X, y, sample_weight)
         if self.task != "regression" and self.params["target_scaling"] != "none":
@@ -282,6 +286,8 @@ class Method(Choosing):
         """What score returns, from decision_function's values."""
         if self.task == "regression":
             error = decision - self.target_scaler.transform(np.asarray(y, float))
+            if error.shape != decision.shape:
+                raise DataError(f"targets of the shape {np.shape(y)} don't go with a model whose values have the shape {decision.shape}")
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
         if not np.isin(y, self.classes).any():
             raise DataError(f"none of the labels ({_listed(np.unique(y))}) is among the model's classes ({_listed(self.classes)})")

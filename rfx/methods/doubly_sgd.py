@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rfx.errors import DataError
+from rfx.errors import DataError, UsageError
 from rfx.features import MAPS
 from rfx.features.growing import PIECE, GrowingMap
 from rfx.methods.options import MOST
@@ -29,6 +29,7 @@ THETA = Option("theta", float, "See --step; by default 1 / nu (theorem), 1 (root
 T0 = Option("t0", float, "See --step; by default 2 theta (theorem), 0 (root).", low=0)
 STEP0 = Option("step0", float, "See --step.", low=0, open_low=True, default=1.0)
 STEP1 = Option("step1", float, "See --step.", low=0, default=1e-4)
+_KEPT = "the rows of a set that are met again, and for fresh blocks"
 STEPS = (STEP, THETA, T0, STEP0, STEP1)
 MEMORY = Option(
     "max_memory",
@@ -78,6 +79,13 @@ class DoublySgd(StreamMethod):
             default="none",
         ),
         MEMORY,
+        Option(
+            "keep_values",
+            bool,
+            "Keep f of every row, so that a step computes only the blocks since the row's last: for rows that are met again and again "
+            "with fresh blocks. Memory then grows with the rows, a number each.",
+            default=False,
+        ),
     )
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
@@ -85,12 +93,29 @@ class DoublySgd(StreamMethod):
         super().check_given(given)
         MAPS[self.params["kernel"]].check_variant(self.params["kernel"], self.params["block"], self.params["features"])
         steps_of(self.params)
+        if self.params["keep_values"]:
+            for option in ("virtual", "head", "max_blocks"):
+                if self.params[option] not in (None, "none"):
+                    raise UsageError(f"--{option.replace('_', '-')} is {self.params[option]}, but --keep-values is for {_KEPT}")
+
+    def partial_fit(self, X, y, classes=None):
+        if self.params["keep_values"]:
+            raise UsageError("--keep-values is for the rows of a set that is known beforehand; use fit, or leave it out")
+        return super().partial_fit(X, y, classes)
+
+    def _step(self, X, Y, index):
+        return self.solver.step(X, Y, index)
 
     def _make(self, state):
-        p = self.params
+        p, known = self.params, None
+        if p["keep_values"]:
+            known, needed = self.n_rows, 8 * self.n_rows * (self.n_outputs + 1) / 2**20
+            if needed > p["max_memory"]:
+                raise UsageError(f"--keep-values takes {needed:,.0f} MiB for {known:,} rows, more than --max-memory {p['max_memory']:g}")
         return DoublySGD(
             self._growing(p["block"]), self.n_outputs, self.loss, p["nu"], steps_of(p), block=p["block"], max_blocks=p["max_blocks"],
-            precondition=p["precondition"], damping=p["damping"], averaging=p["averaging"], seed=p["seed"],
+            precondition=p["precondition"], damping=p["damping"], averaging=p["averaging"],
+            keep_rows=known, seed=p["seed"],
         )  # fmt: skip
 
     def _growing(self, block):

@@ -11,12 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import losses
-from rfx.data import guess_task
 from rfx.data.pca import PCA
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import Inputs, Survey
 from rfx.errors import DataError, UsageError
-from rfx.methods import checkpoints, examples, gamma
+from rfx.methods import checkpoints, examples, gamma, targets
 from rfx.methods.base import UNSAID, Method
 from rfx.methods.stream_options import HEAD, OPTIONS
 from rfx.model import Array
@@ -38,7 +37,7 @@ class StreamMethod(Method):
     """
 
     options = OPTIONS
-    incremental = True
+    incremental = several_targets = True
     # losses that it does not have
     without: tuple[str, ...] = ()
     arrays = Method.arrays | {
@@ -59,7 +58,7 @@ class StreamMethod(Method):
 
         squared: the error of a regression is the mean square, not the mean absolute value.
         """
-        self._held_out, self._squared = (X, np.asarray(y, np.float64)), squared
+        self._held_out, self._squared = (X, targets.checked(X, y)), squared
         return self
 
     def keep(self, path, every: int | None = None, resume: bool = False) -> "StreamMethod":
@@ -68,11 +67,12 @@ class StreamMethod(Method):
         return self
 
     def fit(self, X, y):
-        """Learn from X (n, d), array or CSR, and y (n,), in a random order of every epoch's own (or from virtual examples of them)."""
+        """Learn from X (n, d), array or CSR, and y (n,), in a random order of every epoch's own (or from virtual examples of them).
+
+        y (n, k) has several targets a row, for regression.
+        """
         start = time.perf_counter()
-        y = np.asarray(y, np.float64)
-        if X.shape[0] == 0 or X.shape[0] != len(y):
-            raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+        y = targets.checked(X, y)
         if self.params["virtual"] == "none":
             source = ArraySource(X, y, self.params["seed"], self.params["replace"])
         elif self.params["budget_samples"] is None and self.params["budget_seconds"] is None:
@@ -104,9 +104,9 @@ class StreamMethod(Method):
         return self._fit_source(source, chunks, self.params["buffer"], start)
 
     def partial_fit(self, X, y, classes=None):
-        """Steps over the rows X (n, d), y (n,) in their order, in batches; the first call also learns scaling, gamma and, unless
-        `classes` says them, the labels from its rows."""
-        y = np.asarray(y, np.float64)
+        """Steps over the rows X (n, d), y (n,) or (n, k), in their order, in batches; the first call also learns scaling, gamma and,
+        unless `classes` says them, the labels from its rows."""
+        y = targets.checked(X, y, None if self.solver is None else self.n_targets)
         if self.solver is None:
             self._learn(lambda: iter([(X, y)]), classes)
             self._start()
@@ -146,24 +146,8 @@ class StreamMethod(Method):
             chunks, scaling=p["scaling"], unit=p["unit"], pca=p["pca"], centred=p["pca_centred"], dtype=self._input_dtype(), seed=p["seed"]
         )
         self.n_rows, self.n_inputs = found.n_rows, found.n_inputs
-        labels = np.unique(np.asarray(classes, np.float64)) if classes is not None else found.labels
-        if p["task"] or labels is None:
-            self.task = p["task"] or "regression"
-        elif classes is not None:
-            self.task = "binary" if len(labels) <= 2 else "multiclass"
-        else:
-            self.task = guess_task(found.y)
-        self.classes = self.target_scaler = None
-        if self.task == "regression":
-            self.target_scaler = found.target_scaler(p["target_scaling"])
-        elif labels is None:
-            raise DataError("the targets have more than 1,000 values, too many for classes; set --task regression")
-        elif self.task == "binary" and len(labels) > 2:
-            raise DataError(f"the task is binary, but the targets have {len(labels)} values; set --task multiclass")
-        else:
-            self.classes = labels
-        if self.task != "regression" and p["target_scaling"] != "none":
-            raise UsageError(f"--target-scaling is {p['target_scaling']}, which is for regression, but the task is {self.task}")
+        self.n_targets = found.n_targets
+        self.task, self.classes, self.target_scaler = targets.learn(p, found, classes)
         self.loss = self._choose_loss()
         self.scaler, self.inputs = found.inputs.scaler, found.inputs
         bandwidth, self.validation = p["gamma"], []
@@ -187,25 +171,12 @@ class StreamMethod(Method):
 
     @property
     def n_outputs(self) -> int:
-        return 1 if self.classes is None or len(self.classes) <= 2 else len(self.classes)
+        if self.task == "regression":
+            return self.n_targets
+        return 1 if len(self.classes) <= 2 else len(self.classes)
 
     def _encode_rows(self, y):
-        """Targets (n, outputs): scaled, +-1, or for softmax 0 and 1. DataError for a label that was not known beforehand."""
-        if self.task == "regression":
-            return self.target_scaler.transform(y)[:, None]
-        place = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
-        unknown = self.classes[place] != y
-        if unknown.any():
-            known = ", ".join(f"{label:g}" for label in self.classes[:10])
-            raise DataError(
-                f"the label {y[np.argmax(unknown)]:g} was not among the rows that labels were learnt from ({known}); raise --head"
-            )
-        if len(self.classes) <= 2:
-            positive = self.classes[-1] if len(self.classes) == 2 or self.classes[0] > 0 else np.inf
-            return np.where(y == positive, 1.0, -1.0)[:, None]
-        hot = np.zeros((len(y), len(self.classes)))
-        hot[np.arange(len(y)), place] = 1.0
-        return hot if self.loss.name == "softmax" else 2 * hot - 1
+        return targets.encode(self, y)
 
     def _start(self, state=None):
         self.solver = self._make(state)
@@ -321,7 +292,11 @@ class StreamMethod(Method):
         return out
 
     def score(self, X, y):
-        """As every method; regression has `mae`, the mean absolute error in the targets' own units, besides."""
+        """As every method; regression has `mae`, the mean absolute error in the targets' own units, besides.
+
+        Of several targets the mean is over all of them.
+        """
+        y = targets.checked(X, y, self.n_targets)
         found = super().score(X, y)
         if self.task == "regression":
             found["mae"] = float(np.mean(np.abs(self.predict(X) - y)))
@@ -336,7 +311,7 @@ class StreamMethod(Method):
         p = self.inputs.pca
         header = {
             "unit": self.inputs.unit, "centred": None if p is None else p.centred, "kernel_params": _plain(self.kernel_params),
-            "n_rows": self.n_rows, "n_inputs": self.n_inputs, "n_prepared": self.n_prepared,
+            "n_rows": self.n_rows, "n_inputs": self.n_inputs, "n_prepared": self.n_prepared, "n_targets": self.n_targets,
         }  # fmt: skip
         return header, {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
 
@@ -347,6 +322,7 @@ class StreamMethod(Method):
         self.inputs = Inputs(self.scaler, header["unit"], pca)
         self.kernel_params = header["kernel_params"]
         self.n_rows, self.n_inputs, self.n_prepared = header["n_rows"], header["n_inputs"], header["n_prepared"]
+        self.n_targets = _n_targets(header)
         self.lam = self.params["nu"] * self.n_rows
 
     def _state(self):
@@ -357,6 +333,11 @@ class StreamMethod(Method):
         self.loss = losses.get_loss(self.loss.name, self.params["epsilon"])
         self._restore_learned(header, arrays)
         self._restore_solver(arrays)
+
+    @staticmethod
+    def _sizes(header, arrays):
+        sizes = Method._sizes(header, arrays)
+        return sizes | {"outputs": _n_targets(header)} if header["task"] == "regression" else sizes
 
     def _vectors(self, X):
         return 0
@@ -377,6 +358,14 @@ class StreamMethod(Method):
     def _describe_model(self) -> dict:
         """n_features, model_size and what else the model is, for info."""
         raise TypeError(f"{type(self).__name__} does not define _describe_model")
+
+
+def _n_targets(header) -> int:
+    """The targets of a row: a file that does not say has one."""
+    found = header.get("n_targets", 1)
+    if type(found) is not int or found < 1:
+        raise DataError(f"its number of targets is {found!r:.40}")
+    return found
 
 
 def _plain(params):

@@ -33,7 +33,9 @@ class DoublySGD:
     features from a finite set (the authors' program for graphics cards does so): a variant of the paper's, not its
     algorithm. precondition: the step of a block is multiplied by (C + (nu + damping) I)^-1, C the covariance of the block's
     features (scaled by 1/sqrt(block)) on the batch, as in the authors' program; a block that is revisited is then
-    regularised alone, by block coordinates. averaging: what predicts, see Expansion.
+    regularised alone, by block coordinates. averaging: what predicts, see Expansion. keep_rows: of a set whose rows are met
+    again their number; f is then kept for each, and a step computes only what was added since it met the row last: what a pass
+    costs grows with the features, not with their square.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class DoublySGD:
         precondition=False,
         damping=DAMPING,
         averaging="none",
+        keep_rows=None,
         seed=0,
     ):
         if growing.piece % block:
@@ -58,16 +61,17 @@ class DoublySGD:
         self.expansion = Expansion(growing, n_outputs, averaging)
         self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
         self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
+        self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
         self.t = 0
 
-    def step(self, X, Y) -> float:
+    def step(self, X, Y, index=None) -> float:
         """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
 
-        For several outputs of an elementwise loss their losses are summed.
+        For several outputs of an elementwise loss their losses are summed. index: the rows' numbers in the set, where f is kept.
         """
         t, e = self.t + 1, self.expansion
         start = self._block(t)
-        F = e.values(X)
+        F = e.values(X) if self.known is None else self.known.values(X, index)
         Z = e.transform(e.map.sampled(start, start + self.block), X)
         gamma = self.steps(t)
         gradient = cross(Z, self.loss.derivative(F, Y)) / (len(F) * self.block)
@@ -80,6 +84,8 @@ class DoublySGD:
             e.add(start, -gamma * self._solve(Z, gradient))
         else:
             e.add(start, -gamma * self._solve(Z, gradient + self.nu * e.last(start, start + self.block)))
+        if self.known is not None and fresh:
+            self.known.add(Z, start, index)
         self.t = t
         e.count(t)
         return float(self.loss.value(F, Y).sum() / len(F))
@@ -114,8 +120,11 @@ class DoublySGD:
 
     def state(self) -> dict:
         """Arrays from which `restore` goes on to the same bits."""
-        return self.expansion.state() | {"t": np.array([self.t])}
+        known = {} if self.known is None else {"known": self.known.raw.copy(), "seen": self.known.seen.copy()}
+        return self.expansion.state() | known | {"t": np.array([self.t])}
 
     def restore(self, state: dict) -> None:
         self.expansion.restore(state)
+        if self.known is not None:
+            self.known.raw[:], self.known.seen[:] = state["known"], state["seen"]
         self.t = int(state["t"][0])

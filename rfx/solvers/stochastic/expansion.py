@@ -69,7 +69,7 @@ class Expansion:
             self._grow(stop)
         if start < self.n_features:
             for tracker in self._trackers:
-                tracker.seen = 0
+                tracker.forget()
         change = change / self.scale
         self._raw[start:stop] += change
         if self._before is not None:
@@ -102,6 +102,11 @@ class Expansion:
     def track(self, X) -> "Tracker":
         """Values for rows that are asked for again and again: only the features since the last time are computed."""
         self._trackers.append(Tracker(self, X))
+        return self._trackers[-1]
+
+    def keep(self, n_rows: int) -> "Known":
+        """Values for the rows of a set that are met again, batch by batch: only the features since the last time are computed."""
+        self._trackers.append(Known(self, n_rows))
         return self._trackers[-1]
 
     def _sum(self, X, coef, start, stop):
@@ -152,6 +157,10 @@ class Tracker:
         self.expansion, self.X, self.seen = expansion, X, 0
         self.raw = np.zeros((X.shape[0], expansion.n_outputs))
 
+    def forget(self):
+        """Coefficients of old features have changed."""
+        self.seen = 0
+
     def values(self) -> np.ndarray:
         """(n, n_outputs) float64."""
         e = self.expansion
@@ -160,6 +169,33 @@ class Tracker:
         self.raw += e._sum(self.X, e._raw, self.seen, e.n_features)
         self.seen = e.n_features
         return e.scale * self.raw
+
+
+class Known:
+    """Values of an expansion's last function for the rows of a set, known by their numbers: a number for every row and output."""
+
+    def __init__(self, expansion, n_rows: int):
+        self.expansion = expansion
+        self.raw, self.seen = np.zeros((n_rows, expansion.n_outputs)), np.zeros(n_rows, np.int64)
+
+    def forget(self):
+        """Coefficients of old features have changed."""
+        self.raw[:], self.seen[:] = 0.0, 0
+
+    def values(self, X, index) -> np.ndarray:
+        """(n, n_outputs) float64 for the rows X (n, d), whose numbers in the set are `index`."""
+        e, seen = self.expansion, self.seen[index]
+        for first in np.unique(seen[seen < e.n_features]).tolist():
+            old = np.flatnonzero(seen == first)
+            self.raw[index[old]] += e._sum(X[old], e._raw, first, e.n_features)
+        self.seen[index] = e.n_features
+        return e.scale * self.raw[index]
+
+    def add(self, Z, start: int, index) -> None:
+        """The features from `start` to the last have the values Z (n, m) for the rows `index`, which know all before."""
+        stop = start + Z.shape[1]
+        self.raw[index] += matmul(Z, self.expansion._raw[start:stop].astype(Z.dtype))
+        self.seen[index] = stop
 
 
 def cross(Z, R) -> np.ndarray:

@@ -87,7 +87,7 @@ def test_a_table_without_the_kernels_row(rows):
 
 
 def test_the_figure_has_every_curve_and_the_line(rows, tmp_path):
-    png, svg = figures.draw("yen2014-figure1", rows, tmp_path / "f", None, papers.figures())
+    png, svg, *_ = figures.draw("yen2014-figure1", rows, tmp_path / "f", None, papers.figures())
     text = svg.read_text()
     assert png.stat().st_size > 10_000
     for key in (*yen.CURVES, "kernel"):

@@ -1,5 +1,6 @@
 """Figures and the tables of their numbers: files, curves by their identifiers, refusals; and the plans that fill them."""
 
+import csv
 import re
 import struct
 import subprocess
@@ -103,9 +104,9 @@ def test_registry():
 
 @pytest.mark.parametrize("name", ROWS)
 def test_files_are_whole_and_say_what_they_are(name, tmp_path):
-    png, svg = draw(name, ROWS[name], tmp_path)
-    assert (png, svg) == (tmp_path / f"{name}.png", tmp_path / f"{name}.svg")
-    assert sorted(tmp_path.iterdir()) == [png, svg], "no temporary file is left"
+    png, svg, pdf, numbers = draw(name, ROWS[name], tmp_path)
+    assert [path.name for path in (png, svg, pdf, numbers)] == [f"{name}.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
+    assert sorted(tmp_path.iterdir()) == sorted([png, svg, pdf, numbers]), "no temporary file is left"
     content = png.read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n" and content[-8:-4] == b"IEND"
     width, height = struct.unpack(">II", content[16:24])
@@ -122,9 +123,38 @@ def test_the_same_rows_give_the_same_files(name, tmp_path):
     assert b"date" not in one[1].read_bytes().lower()
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_the_numbers_of_a_figure_are_those_that_are_drawn(name, tmp_path):
+    _, svg, pdf, path = draw(name, ROWS[name], tmp_path)
+    assert pdf.read_bytes()[:5] == b"%PDF-" and b"CreationDate" not in pdf.read_bytes()
+    lines = list(csv.DictReader(path.read_text().splitlines()))
+    curves_of = lambda gid: [line for line in lines if line["id"] == gid]
+    drawn = {gid for gid in identifiers(svg) if gid.startswith(name.removeprefix("wu2016-"))}
+    assert drawn == {line["id"] for line in lines if line["id"]}, "every curve has its numbers"
+    assert all(line["panel"] and line["x_axis"] and line["y_axis"] for line in lines)
+    if name == "wu2016-fig3":
+        points = curves_of("fig3-cadata-test-ours")
+        assert [(point["x"], point["y"], point["curve"]) for point in points] == [
+            (x, "0.25", "test, ours") for x in ("0.79", "1.58", "3.16")
+        ]
+        (level,) = curves_of("fig3-cadata-exact-authors")
+        assert level["x"] == "" and float(level["y"]) > 0 and points[0]["x_axis"].startswith("1/sigma")
+    if name == "wu2016-fig6":
+        ours = {point["x"]: point for point in curves_of("fig6-cadata-sparse-rb-ours")}
+        assert (ours["2"]["y"], ours["2"]["low"], ours["2"]["high"]) == ("1.5", "1.5", "2.0")
+        assert ours["2"]["curve"] == "random binning (sparse-rb)"
+
+
+def test_a_csv_file_of_somebody_else_is_not_replaced(tmp_path):
+    (tmp_path / "wu2016-fig6.figure.csv").write_text("mine,too\n1,2\n")
+    with pytest.raises(UsageError, match="wu2016-fig6.figure.csv is there already and is not a figure of rfx in CSV"):
+        draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 @pytest.mark.parametrize("name", ["wu2016-fig3", "wu2016-fig4"])
 def test_sweeps_have_ours_and_the_authors_curves(name, tmp_path):
-    _, svg = draw(name, ROWS[name], tmp_path)
+    _, svg, *_ = draw(name, ROWS[name], tmp_path)
     short = name.removeprefix("wu2016-")
     found = identifiers(svg)
     for dataset in ("cadata", "ijcnn1"):
@@ -137,7 +167,7 @@ def test_sweeps_have_ours_and_the_authors_curves(name, tmp_path):
 
 
 def test_comparison_has_all_methods_by_both(tmp_path):
-    _, svg = draw("wu2016-fig5", ROWS["wu2016-fig5"], tmp_path)
+    _, svg, *_ = draw("wu2016-fig5", ROWS["wu2016-fig5"], tmp_path)
     found = identifiers(svg)
     for method in wu2016.METHODS:
         for quantity in ("test", "seconds", "seconds-by-test", "memory-by-test"):
@@ -147,7 +177,7 @@ def test_comparison_has_all_methods_by_both(tmp_path):
 
 
 def test_speedup_of_both_methods(tmp_path):
-    _, svg = draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
+    _, svg, *_ = draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
     assert {"fig6-cadata-sparse-rb-ours", "fig6-cadata-sparse-rf-ours"} <= identifiers(svg)
     rb, rf = wu2016.speedups(timed())
     assert (rb.ours[1]["speedup"], rb.ours[2]["speedup"], rb.ours[2]["low"], rb.ours[2]["high"]) == (1, 1.5, 1.5, 2)
@@ -190,7 +220,8 @@ def test_command(tmp_path, monkeypatch):
     for one in ROWS["wu2016-fig4"]:
         results.append("r.csv", one)
     done = CliRunner().invoke(cli, ["figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/"], standalone_mode=False)
-    assert done.stdout.split() == ["out/wu2016-fig4.png", "out/wu2016-fig4.svg"] and (tmp_path / done.stdout.split()[1]).exists()
+    made = [f"out/wu2016-fig4.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
+    assert done.stdout.split() == made and (tmp_path / done.stdout.split()[1]).exists()
     assert CliRunner().invoke(cli, ["figure", "--list"], standalone_mode=False).stdout.split() == list(papers.figures())
     asked = CliRunner().invoke(cli, ["figure"], standalone_mode=False).exception
     assert isinstance(asked, UsageError) and all(name in str(asked) for name in ("which figure? There are: ", *ROWS))
@@ -252,8 +283,10 @@ def test_several_seeds_are_a_mean_with_its_spread(tmp_path):
     assert line[1] == "0.2300 ± 0.0300 / 0.2524" and line[3] == "2 / 0.369"
     assert cell(table, n_grids=128, field="test", dataset="cadata")["ours"] == pytest.approx(0.23)
     assert "lambda: 0.1 to 0.3 (cadata)" in table.notes and any("means over up to 3 seeds" in note for note in table.notes)
-    _, svg = draw("wu2016-fig4", rows, tmp_path)
+    _, svg, _, numbers = draw("wu2016-fig4", rows, tmp_path)
     assert polyline(svg, "fig4-cadata-test-ours") == 2, "one point for each R"
+    points = [line for line in csv.DictReader(numbers.read_text().splitlines()) if line["id"] == "fig4-cadata-test-ours"]
+    assert [float(point["low"]) for point in points] == pytest.approx([0.2, 0.2]) == [float(point["high"]) - 0.06 for point in points]
     (curve,) = (one for one in wu2016.sweep(rows, "fig4", "tuned") if one.ours)
     places, low, high = curve.band("test")
     assert (places, low, high) == ([8, 128], pytest.approx([0.2, 0.2]), pytest.approx([0.26, 0.26]))

@@ -152,7 +152,7 @@ def test_the_edge_is_said(numbers):
 def test_figure(numbers):
     found("--method", "rf", "--data", numbers, "--n-features", "40", "--results", "t.csv")
     done = CliRunner().invoke(cli, ["figure", "tune", "--results", "t.csv"], standalone_mode=False)
-    assert done.stdout.split() == ["tune.png", "tune.svg"]
+    assert done.stdout.split() == ["tune.png", "tune.svg", "tune.pdf", "tune.figure.csv"]
     assert any(element.get("id") == "tune-best" for element in xml.parse("tune.svg").iter())
 
 

@@ -14,9 +14,10 @@ from rfx.cli.common import complete_figure, force_option
 @force_option
 @click.option("--list", "as_list", is_flag=True, help="List the figures there are, and stop.")
 def command(name, results, output, trace, setting, force, as_list):
-    """Draw the figure NAME from the rows of a results file, as PNG and SVG, and print the files' names.
+    """Draw the figure NAME from the rows of a results file, as PNG, SVG and PDF, its numbers as CSV, and print the
+    files' names.
 
-    `rfx table NAME --format csv` prints the numbers that are drawn. The same rows give the same files.
+    The numbers are those of every point that is drawn; `rfx table NAME` has them as a table. The same rows give the same files.
     """
     from rfx import papers
     from rfx.errors import UsageError

@@ -48,6 +48,11 @@ def _by_name(name):
     return _COLOURS[place % len(_COLOURS)], _MARKS[place // len(_COLOURS) % len(_MARKS)]
 
 
+def printed(name: str) -> dict:
+    """Keyword arguments of `axes.plot` for a number that the paper prints, beside the curve of a method: a large hollow mark."""
+    return look(name) | {"linestyle": "", "markerfacecolor": "white", "markersize": 9, "markeredgewidth": 1.6, "zorder": 4}
+
+
 def label(words: str, whose: str) -> str:
     """A legend's text: `finish` puts ours above the authors' of the same words."""
     return f"{words}, ours" if whose == "ours" else f"{words}, authors'"
@@ -123,7 +128,11 @@ def _pairs(labels) -> list[str]:
 
 
 def finish(figure, title: str, notes, legend: bool = True) -> None:
-    """Title, one legend for all panels, and below them what the reader must know. legend: False where each panel has its own."""
+    """Title, one legend for all panels, and below them what the reader must know. legend: False where each panel has its own.
+
+    `caption` gives title and notes back.
+    """
+    figure.rfx_caption = (title, list(notes))
     handles = {}
     for axes in figure.axes if legend else ():
         for handle, text in zip(*axes.get_legend_handles_labels()):
@@ -134,6 +143,18 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
                   title=textwrap.fill(title, int(width * 9)), title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
     wrapped = [line for note in notes for line in textwrap.wrap(note, int(width * 19))]
     figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
+
+
+def caption(figure) -> tuple[str, list[str]]:
+    """The title and the notes that `finish` wrote."""
+    return figure.rfx_caption
+
+
+def bare(figure) -> None:
+    """Takes title and notes out of a finished figure, for a page that has them beside it."""
+    figure.supxlabel("")
+    for legend in figure.legends:
+        legend.set_title("")
 
 
 def machines(rows, threads: bool = True) -> str:

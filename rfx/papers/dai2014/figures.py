@@ -20,6 +20,7 @@ def figure1(name, rows, setting=None):
         # the exact kernels of the Coulomb matrices belong to what is trained on these
         beside = ("gaussian", "laplacian") if key in ("", "rows") else ()
         chosen = [run for run in found if dai.criterion_of(run) in (key, *beside)]
+        quoted = []
         for run in chosen:
             places, errors = run.curve(axis)
             look = style.look(run.method)
@@ -30,9 +31,13 @@ def figure1(name, rows, setting=None):
                 axes.axhline(run.error, label=words, color=look["color"], gid=style.identifier("fig1", name, run.method))
             paper = dai.quoted(name, run.method)
             if paper is not None:
-                line = {"color": look["color"], "linestyle": ":", "linewidth": 1}
-                axes.axhline(paper, label=f"{words}, paper", gid=style.identifier("fig1", name, run.method, "paper"), **line)
+                axes.axhline(paper, color=look["color"], linestyle=":", linewidth=1)
+                quoted.append((paper, f"{words}, paper", run.method))
         _limits(axes, name, chosen, axis)
+        for number, (paper, words, method) in enumerate(quoted):
+            # the paper does not say where on the axis: beside one another, near the right end
+            place = axes.get_xlim()[1] * 0.8 * 0.6**number
+            axes.plot([place], [paper], label=words, gid=style.identifier("fig1", name, method, "paper"), **style.printed(method))
         axes.set_xlabel("training rows" if axis == "samples" else "training, seconds")
         axes.set_ylabel("MAE, kcal/mol" if found[0].regression else "test error, %")
         if dai.CRITERIA[key]:
@@ -89,7 +94,8 @@ def complexity(rows, setting=None):
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("rows n = features")
-        style.head(axes, words)
+        axes.set_ylabel(words)
+        style.head(axes, words.partition(",")[0])
     style.finish(figure, "Dai et al. 2014: computation and storage", [style.machines([run.row for run in found])])
     return figure
 

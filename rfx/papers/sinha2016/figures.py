@@ -6,6 +6,7 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.experiments import style
+from rfx.experiments.printed import printed
 from rfx.papers.sinha2016 import curves
 
 _PICTURED = 600
@@ -28,7 +29,8 @@ def figure1(rows, setting=None):
             points = {d: getattr(point, part) for d, point in found.get(method, {}).items() if getattr(point, part)}
             if points:
                 _curve(axes, points, method, words, style.identifier("fig1", method, part))
-        axes.set_xlabel("d")
+        axes.set_xlabel("dimension d")
+        axes.set_ylabel("error, %")
         axes.set_ylim(bottom=0)
         style.head(axes, f"{part} error, %")
     title = "Sinha and Duchi 2016: learning a kernel, logistic regression"
@@ -52,6 +54,8 @@ def _picture(axes, row):
         axes.plot(*some.T, ".", markersize=2, alpha=0.5, color=colour, label=f"x, y = {label:+d}", gid=f"fig1-class{label:+d}")
     axes.plot(*frequencies, "+", markersize=4, color="black", label="w chosen", gid="fig1-chosen")
     axes.set_aspect("equal")
+    axes.set_xlabel("x$_1$ and w$_1$")
+    axes.set_ylabel("x$_2$ and w$_2$")
     style.head(axes, f"d = 2: {frequencies.shape[1]} of {len(q):,} w")
 
 
@@ -83,7 +87,8 @@ _SEEDS = "Marks: means over the seeds, bands: one standard deviation."
 
 
 def _panels(found, titles, name):
-    """For each data set of `titles` that has rows: error over D, error over seconds."""
+    """For each data set of `titles` that has rows: error over D, error over seconds with what the paper prints."""
+    book = printed(__package__, name)
     drawn = [dataset for dataset in titles if any(key[0] == dataset for key in found)]
     figure, grid = style.grid(len(drawn), 2, 2.3)
     for line, dataset in zip(grid, drawn):
@@ -97,6 +102,9 @@ def _panels(found, titles, name):
                 errors = [mean(point.test) for point in sizes.values()]
                 seconds = [mean(point.seconds) for point in sizes.values()]
                 line[1].plot(seconds, errors, label=words, gid=f"{gid}-seconds", **style.look(method))
+                paper = [book.get((dataset, "", method, field)) for field in ("seconds", "error")]
+                if None not in paper:
+                    line[1].plot(*([value] for value in paper), label=f"{words}, paper", gid=f"{gid}-paper", **style.printed(method))
         for axes, label in zip(line, ("features D", "seconds of training")):
             axes.set_xscale("log")
             style.plain_ticks(axes.xaxis)

@@ -27,6 +27,7 @@ COMMANDS = {
     "tune": "Search the options of a method on training rows, and fit the best.",
     "table": "Print a paper's table, ours beside theirs, from a results file.",
     "figure": "Draw a paper's figure, ours beside theirs, from a results file.",
+    "report": "Write a page of the papers' tables and figures, from results files.",
     "compare": "Compare two results files: scores and seconds of the runs in both.",
     "warm": "Compile everything beforehand, so that no later command waits for it.",
 }

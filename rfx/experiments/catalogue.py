@@ -7,10 +7,22 @@ a dict FIGURES, each of them optional; the dicts go from name to builder(rows, s
 import importlib
 import pkgutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 
 GENERAL = "rfx.experiments"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What one paper's folder has, by names such as yen2014-table1; about: its authors, title and place."""
+
+    name: str
+    about: str
+    plans: dict[str, Traversable]
+    tables: dict[str, Callable]
+    figures: dict[str, Callable]
 
 
 def plans(package: str = GENERAL) -> dict[str, Traversable]:
@@ -34,6 +46,22 @@ def alone(builder: Callable) -> Callable:
     """Marks the builder of a table or figure that makes its own numbers: no results file is read for it."""
     builder.alone = True
     return builder
+
+
+def unrun(builder: Callable, cells: Callable[[], list[dict]]) -> Callable:
+    """Marks the builder of a table that refuses to be built of no rows with what its cells would be: the printed numbers."""
+    builder.unrun = cells
+    return builder
+
+
+def of_plan(name: str) -> Callable[[Callable], Callable]:
+    """Marks the builder of a table or figure that is made of the rows of another plan of its package than that of its own name."""
+
+    def marked(builder):
+        builder.plan = name
+        return builder
+
+    return marked
 
 
 def rows_for(builder: Callable | None, read: Callable[[], list[dict]]) -> list[dict]:

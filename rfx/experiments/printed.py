@@ -10,7 +10,7 @@ class Printed(float):
 
     def __new__(cls, text):
         number = super().__new__(cls, text)
-        number.text = text if "." in text else f"{int(text):,}"
+        number.text = f"{int(text):,}" if text.isdigit() else text
         return number
 
 
@@ -34,7 +34,7 @@ def curves(package: str, name: str) -> list[dict]:
     dataset and method are text, an empty field is None.
     """
     return [
-        {column: text if column in ("dataset", "method") else float(text) if text else None for column, text in row.items()}
+        {column: text if column in ("dataset", "method") else Printed(text) if text else None for column, text in row.items()}
         for row in _read(package, name)
     ]
 

@@ -92,6 +92,11 @@ def read(path) -> list[dict]:
     return list(rows.values())
 
 
+def torn(path) -> list[int]:
+    """The numbers of the lines of a results file that a killed writer left short, which `read` passes over."""
+    return sheet.torn(path, FORM)
+
+
 def seconds_train(row: dict) -> float | None:
     """Training time as the papers count it: features and fit together."""
     if row.get("seconds_fit") is None:

@@ -15,6 +15,10 @@ _FIELDS = ("dataset", "split", "method", "kernel", "solver")
 _PARAMS = ("label", "test")
 CONFIDENCE = 0.95
 MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)"}
+LEGEND = (
+    f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed number, which is taken for one more "
+    "run with the noise of ours (95 % prediction interval); without a mark that can't be said."
+)
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,13 @@ def noise(sizes: list[int]) -> list[str]:
     single = "; a cell without ± is a single run" if 1 in sizes else ""
     return [
         f"Cells are means over {counts} seeds ± their standard deviation{single}.",
-        f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed number, which is taken for one more "
-        "run with the noise of ours (95 % prediction interval); without a mark that can't be said.",
+        LEGEND,
     ]
+
+
+def mark(judged: str | None) -> str:
+    """What a verdict adds to the text of a cell: " (=)", or nothing where there is none."""
+    return f" {MARKS[judged]}" if judged else ""
 
 
 @lru_cache

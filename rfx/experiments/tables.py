@@ -16,17 +16,27 @@ DASH = "-"
 
 @dataclass
 class Section:
-    """A grid of texts under one title; `columns` heads every column, the first `n_labels` of them name the line."""
+    """A grid of texts under one title; `columns` heads every column, the first `n_labels` of them name the line.
+
+    For a page that filters: dataset, the one data set of all lines, where there is one; methods: the text of a heading or of a
+    label, or the number of a column, to the method that it is of.
+    """
 
     title: str
     columns: list[str]
     lines: list[list[str]]
     n_labels: int = 1
+    dataset: str = ""
+    methods: dict[str | int, str] = field(default_factory=dict)
 
 
 @dataclass
 class Table:
-    """What a builder returns: sections and notes to print, and the same numbers as tidy `cells` for CSV and JSON."""
+    """What a builder returns: sections and notes to print, and the same numbers as tidy `cells` for CSV and JSON.
+
+    A cell that stands beside a printed number has `ours`, `paper` and `verdict`: "better", "equal" or "worse", "differs" of what is
+    counted and not measured, None where it can't be said.
+    """
 
     name: str
     title: str
@@ -109,7 +119,8 @@ class Comparison:
             if not picked and data.stands_for:
                 continue
             used += picked.values()
-            section = Section(_size_title(data, picked, book), ["kernel", "", *self.methods.values()], [], 2)
+            section = Section(_size_title(data, picked, book), ["kernel", "", *self.methods.values()], [], 2, data.name)
+            section.methods = {title: method for method, title in self.methods.items()}
             for kernel in self.kernels:
                 for item in self.fields:
                     line = [self.cell(data, kernel, method, item, picked, book) for method in self.methods]
@@ -217,8 +228,7 @@ def _pair(cell, item) -> str:
     ours = DASH if cell["ours"] is None else item.text(cell) + ("*" if cell["converged"] is False else "")
     if cell["paper"] is None:
         return ours if cell["ours"] is None else f"{ours} / {DASH}"
-    mark = f" {seeds.MARKS[cell['verdict']]}" if cell["verdict"] else ""
-    return f"{ours} / {cell['paper'].text}{mark}"
+    return f"{ours} / {cell['paper'].text}{seeds.mark(cell['verdict'])}"
 
 
 def _size_title(data, picked, book) -> str:

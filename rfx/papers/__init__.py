@@ -5,6 +5,7 @@ A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2
 Printed numbers are CSV files in the folder (see `rfx.experiments.printed`).
 """
 
+import importlib
 import pkgutil
 from collections.abc import Callable
 from importlib.resources.abc import Traversable
@@ -30,6 +31,15 @@ def tables() -> dict[str, Callable]:
 def figures() -> dict[str, Callable]:
     """Every figure, the papers' and the general ones: name to builder(rows, setting)."""
     return _all(catalogue.figures)
+
+
+def folder(paper: str) -> catalogue.Folder:
+    """Everything of one paper, by the names that the shell has for it."""
+    package = f"{__name__}.{paper}"
+    named = [
+        {f"{paper}-{name}": item for name, item in find(package).items()} for find in (catalogue.plans, catalogue.tables, catalogue.figures)
+    ]
+    return catalogue.Folder(paper, " ".join(importlib.import_module(package).__doc__.split()), *named)
 
 
 def _all(find) -> dict:

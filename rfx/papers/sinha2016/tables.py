@@ -3,9 +3,12 @@
 from statistics import mean
 
 from rfx.experiments.printed import printed
+from rfx.experiments.seeds import LEGEND, mark, verdict
+from rfx.experiments.seeds import mean as seeds_mean
 from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.sinha2016 import curves
 
+_OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
 _GRID = ["D", "ours, error", "s", "random, error", "s", "ours, features"]
 _SEEDS = "Errors in percent and seconds are means over the seeds, ± the standard deviation."
 _TIMES = "Seconds are of the whole training: pool, scores, maximisation, features and fit."
@@ -19,16 +22,19 @@ def table1(rows, setting=None) -> Table:
     sections, cells = [], []
     for dataset, stands_for in curves.DATA.items():
         both = {method: found.get((dataset, method), {}) for method in curves.METHODS}
+        selected, beside = _selected(dataset, stands_for, both, book, setting)
+        cells += beside
         if not any(both.values()):
             continue
         title = f"{dataset}: substitute for {stands_for}, not comparable" if stands_for else dataset
-        sections.append(Section(f"{title}: over the number D of features", _GRID, _grid(both)))
+        sections.append(Section(f"{title}: over the number D of features", _GRID, _grid(both), 1, dataset, _OF_GRID))
         sections.append(_prices(dataset, both))
-        sections.append(_selected(dataset, stands_for, both, book, setting))
+        sections.append(selected)
         cells += _cells("table1", setting, dataset, stands_for, both, book)
     notes = [
         f"Setting {setting}: {curves.SETTINGS[setting]}",
         _SEEDS,
+        LEGEND,
         _TIMES,
         "support: all features with a positive probability, once; below it D features drawn from the distribution.",
         "The seconds of validation are not among them, and are in the rows as seconds_validation.",
@@ -67,31 +73,41 @@ def _prices(dataset, both) -> Section:
             line += [DASH, DASH] if reached is None else [_place(*reached), short(mean(reached[1].seconds))]
             seconds.append(None if reached is None else mean(reached[1].seconds))
         lines.append([*line, DASH if None in seconds else short(seconds[1] / seconds[0])])
-    return Section(f"{dataset}: seconds to reach a test error", ["error", "ours, D", "s", "random, D", "s", "random / ours"], lines)
+    return Section(f"{dataset}: seconds to reach a test error", ["error", "ours, D", "s", "random, D", "s", "random / ours"], lines,
+                   dataset=dataset, methods=_OF_GRID)  # fmt: skip
 
 
 def _place(place, point) -> str:
     return count(place) if place != "support" else f"support, {mean(point.size):.0f}"
 
 
-def _selected(dataset, stands_for, both, book, setting) -> Section:
-    """The best over D, on held-out training rows or, where the setting says so, on the test rows: ours / printed."""
-    lines, by_test = [], setting != "tuned"
+def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[dict]]:
+    """The best over D, on held-out training rows or, where the setting says so, on the test rows: ours / printed, and the cells."""
+    lines, cells, by_test = [], [], setting != "tuned"
     for method, points in both.items():
         if by_test:
             place, point = curves.best(points) or (None, None)
         else:
             place, point = None, curves.validated(points)
+        paper = {} if stands_for else {field: book.get((dataset, "", method, field)) for field in ("error", "seconds")}
+        judged = None if point is None else verdict(seeds_mean(point.test), paper.get("error"), "low")
+        cells += [
+            {"table": "sinha2016-table1", "setting": setting, "dataset": dataset, "stands_for": stands_for or None, "method": method,
+             "n_features": "best", "field": name, "ours": point and mean(values(point)), "paper": paper.get(name),
+             "verdict": judged if name == "error" else None, "seeds": 0 if point is None else len(point.test)}
+            for name, values in (("error", lambda point: point.test), ("seconds", lambda point: point.seconds))
+        ]  # fmt: skip
         if point is None:
             continue
-        paper = {} if stands_for else {field: book.get((dataset, "", method, field)) for field in ("error", "seconds")}
         line = [curves.METHODS[method], _place(place, point) if by_test else curves.spread(point.size, 0)]
         for values, name in ((point.test, "error"), (point.seconds, "seconds")):
             ours = curves.spread(values) if name == "error" else short(mean(values))
-            line.append(f"{ours} / {paper[name].text if paper.get(name) is not None else DASH}")
+            marked = mark(judged) if name == "error" else ""
+            line.append(f"{ours} / {paper[name].text if paper.get(name) is not None else DASH}{marked}")
         lines.append(line)
     how = "on the TEST rows (the paper's selection)" if by_test else "by validation on the training rows, for each seed"
-    return Section(f"{dataset}: best D {how}, ours / paper", ["method", "D", "error, %", "seconds"], lines)
+    heads, titles = ["method", "D", "error, %", "seconds"], {title: method for method, title in curves.METHODS.items()}
+    return Section(f"{dataset}: best D {how}, ours / paper", heads, lines, 1, dataset, titles), cells
 
 
 def _cells(table, setting, dataset, stands_for, both, book=None) -> list[dict]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rfx.errors import UsageError
 from rfx.experiments.printed import curves
 from rfx.experiments.results import seconds_train
-from rfx.experiments.seeds import mean
+from rfx.experiments.seeds import Mean, mean, verdict
 
 SETTINGS = {
     "paper": "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors' programs, where most runs "
@@ -80,6 +80,14 @@ def metric(dataset: str) -> str:
 def better(dataset: str, value: float, than: float) -> bool:
     """Is `value` at least as good as `than`?"""
     return value <= than if dataset in REGRESSION else value >= than
+
+
+def judged(dataset: str, name: str, ours: dict, authors: dict) -> str | None:
+    """Ours against the authors' (see rfx.experiments.seeds): of test performance alone, where several seeds say its noise."""
+    value, sd = ours.get(name), (ours.get("sd") or {}).get(name)
+    if name != "test" or value is None or sd is None:
+        return None
+    return verdict(Mean(value, sd, ours["runs"], value, value), authors.get(name), "low" if dataset in REGRESSION else "high")
 
 
 def choose_setting(rows: list[dict], figure: str, setting: str | None) -> str:

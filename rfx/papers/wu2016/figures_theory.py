@@ -4,7 +4,7 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.experiments import style
-from rfx.experiments.catalogue import alone
+from rfx.experiments.catalogue import alone, of_plan
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.wu2016 import theory
@@ -103,6 +103,7 @@ def _panel(axes, own, penalty):
     axes.set_ylabel(f"above the limit / beta ||w*||$^2$, {penalty}")
 
 
+@of_plan("fig6")
 def speedup(rows, setting=None):
     """Equation 29 for every data set of Figure 6 over threads, and the measured speed-ups on it; equation 30's limit as text."""
     wu2016.refuse_setting("speedup", setting)

@@ -2,7 +2,7 @@
 
 from rfx.data import registry
 from rfx.experiments.printed import printed
-from rfx.experiments.seeds import spread
+from rfx.experiments.seeds import LEGEND, mark, spread
 from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.wu2016 import curves as wu2016
 
@@ -20,6 +20,7 @@ _SWEPT = {
     "test": ("test", _score), "train": ("train", _score), "seconds": ("training, s", short), "bins": ("bins D", count),
     "kappa": ("kappa", short),
 }  # fmt: skip
+_TITLES = {title: method for method, title in wu2016.METHODS.items()}
 _TIMED = ("seconds", "speedup", "low", "high", "steps", "kappa", "runs")
 _COMPARED = {"test": ("test", _score), "seconds": ("training, s", short), "memory": ("memory, MiB", count)}
 
@@ -40,13 +41,21 @@ def table1(rows, setting=None) -> Table:
             ours, paper = row and _property(row, field), book.get((name, "", "", field))
             line.append(f"{DASH if ours is None else count(ours)} / {paper.text if paper is not None else DASH}")
             cells.append(
-                {"table": "wu2016-table1", "dataset": name, "stands_for": stands_for or None, "field": field, "ours": ours, "paper": paper}
+                {
+                    "table": "wu2016-table1",
+                    "dataset": name,
+                    "stands_for": stands_for or None,
+                    "field": field,
+                    "ours": ours,
+                    "paper": paper,
+                    "verdict": None if None in (ours, paper) else "equal" if ours == paper else "differs",
+                }
             )
             if None not in (ours, paper) and ours != paper:
                 notes.append(f"Mismatch: {name}: {heading} is {count(ours)} in the data, {paper.text} in the paper.")
         lines.append([wu2016.heading(name), *line, _files(name)])
         notes += _drawn(name) if row else []
-    section = Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)
+    section = Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)  # of no method
     notes += [
         "A regression set has one class, as in the paper.",
         "acoustic: the paper's 78,823 training rows are the file's; the authors' programs report 38 fewer, 78,785.",
@@ -85,22 +94,31 @@ def _sweep_table(figure, title, axis, axis_heading, write_axis):
     def build(rows, setting=None) -> Table:
         setting = wu2016.choose_setting(rows, figure, setting)
         sections, cells = [], []
-        for curve in _shown(wu2016.sweep(rows, figure, setting)):
+        swept = wu2016.sweep(rows, figure, setting)
+        shown = [curve.dataset for curve in _shown(swept)]
+        for curve in swept:
             lines = []
             for place in curve.places:
                 ours, authors = curve.ours.get(place, {}), curve.authors.get(place, {})
-                lines.append([write_axis(place), *(_pair(ours, authors, name, write) for name, (_, write) in _SWEPT.items())])
+                lines.append(
+                    [write_axis(place), *(_pair(curve.dataset, ours, authors, name, write) for name, (_, write) in _SWEPT.items())]
+                )
                 cells += [
                     {"table": f"wu2016-{figure}", "setting": setting, "dataset": curve.dataset, "method": "rb", axis: place, "field": name,
-                     "ours": ours.get(name), "paper": authors.get(name), "converged": ours.get("converged")}
+                     "ours": ours.get(name), "paper": authors.get(name), "converged": ours.get("converged"),
+                     "verdict": wu2016.judged(curve.dataset, name, ours, authors)}
                     for name in _SWEPT
                 ]  # fmt: skip
+            if curve.dataset not in shown:
+                continue
             gammas = "" if axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
             sections.append(
                 Section(
                     f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})",
                     [axis_heading, *(heading for heading, _ in _SWEPT.values())],
                     lines,
+                    dataset=curve.dataset,
+                    methods=dict.fromkeys(range(1, len(_SWEPT) + 1), "rb"),
                 )
             )
         return _table(figure, title, setting, sections, rows, cells)
@@ -126,7 +144,9 @@ def figure5(rows, setting=None) -> Table:
     """Test performance, training time and memory of all methods over R, and what a given test performance costs each."""
     setting = wu2016.choose_setting(rows, "fig5", setting)
     by_data: dict[str, dict[str, wu2016.Curve]] = {}
-    for curve in _shown(wu2016.comparison(rows, setting)):
+    found = wu2016.comparison(rows, setting)
+    shown = [curve.dataset for curve in _shown(found)]
+    for curve in found:
         by_data.setdefault(curve.dataset, {})[curve.method] = curve
     sections, cells = [], []
     for dataset, own in by_data.items():
@@ -138,14 +158,17 @@ def figure5(rows, setting=None) -> Table:
             points = [(method, own[method].ours.get(place, {}), own[method].authors.get(place, {})) for method in wu2016.METHODS]
             for name, (heading, write) in _COMPARED.items():
                 label = ("all" if place == 0 else count(place)) if name == "test" else ""
-                lines.append([label, heading, *(_pair(ours, authors, name, write) for _, ours, authors in points)])
+                lines.append([label, heading, *(_pair(dataset, ours, authors, name, write) for _, ours, authors in points)])
                 cells += [
                     {"table": "wu2016-fig5", "setting": setting, "dataset": dataset, "method": method, "n_features": place or None,
-                     "field": name, "ours": ours.get(name), "paper": authors.get(name), "converged": ours.get("converged")}
+                     "field": name, "ours": ours.get(name), "paper": authors.get(name), "converged": ours.get("converged"),
+                     "verdict": wu2016.judged(dataset, name, ours, authors)}
                     for method, ours, authors in points if ours or authors
                 ]  # fmt: skip
+        if dataset not in shown:
+            continue
         columns = ["R", "", *wu2016.METHODS.values()]
-        sections.append(Section(f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})", columns, lines, 2))
+        sections.append(Section(f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})", columns, lines, 2, dataset, _TITLES))
         wanted = wu2016.target(own["rb"])
         if wanted is not None:
             section, more = _reached(dataset, own, wanted, setting)
@@ -180,7 +203,7 @@ def _reached(dataset, own, wanted, setting):
             )
         lines.append([heading, *line])
     title = f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R = 128"
-    return Section(title, ["", *wu2016.METHODS.values()], lines), cells
+    return Section(title, ["", *wu2016.METHODS.values()], lines, dataset=dataset, methods=_TITLES), cells
 
 
 def figure6(rows, setting=None) -> Table:
@@ -206,19 +229,19 @@ def figure6(rows, setting=None) -> Table:
     return Table("wu2016-fig6", title, [Section("", columns, lines, 3)], notes, cells)
 
 
-def _pair(ours: dict, authors: dict, name: str, write) -> str:
-    mark = "*" if name == "test" and ours.get("converged") is False else ""
+def _pair(dataset: str, ours: dict, authors: dict, name: str, write) -> str:
+    star = "*" if name == "test" and ours.get("converged") is False else ""
     texts = [DASH if point.get(name) is None else write(point[name]) for point in (ours, authors)]
     if name in ("test", "train") and ours.get(name) is not None:
         texts[0] = spread(ours[name], ours["sd"].get(name), write)
-    return f"{texts[0]}{mark} / {texts[1]}"
+    return f"{texts[0]}{star} / {texts[1]}{mark(wu2016.judged(dataset, name, ours, authors))}"
 
 
 def _table(figure, title, setting, sections, rows, cells, notes=()):
     own = wu2016.of_figure(rows, figure, setting)
     used = [row for row in own if row["status"] == "ok"]
     runs = len({row["seed"] for row in used})
-    seeds = [f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a single run."] if runs > 1 else []
+    seeds = [f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a single run.", LEGEND] if runs > 1 else []
     notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *notes]
     notes += [*seeds, *([f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}"] if used else [])]
     notes += [f"Differs from the paper: {text}" for text in wu2016.AUTHORS]

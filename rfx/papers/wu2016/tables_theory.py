@@ -1,5 +1,6 @@
 """Theorem 1 of Wu et al. 2016 and its equations 29 and 30 in numbers, beside what we measured."""
 
+from rfx.experiments.catalogue import of_plan
 from rfx.experiments.seeds import mean
 from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.wu2016 import curves as wu2016
@@ -39,6 +40,7 @@ def theorem1(rows, setting=None) -> Table:
     return Table("wu2016-theorem1", "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R", sections, notes, cells)
 
 
+@of_plan("fig6")
 def speedup(rows, setting=None) -> Table:
     """Each data set and method of Figure 6: predicted and measured speed-up by threads, and equation 30's with kappa + 1."""
     wu2016.refuse_setting("speedup", setting)

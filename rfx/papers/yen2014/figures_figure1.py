@@ -4,7 +4,7 @@ from rfx.experiments import style
 from rfx.papers.yen2014 import figure1 as yen
 
 _QUANTITIES = ((1, "objective / N", "objective"), (2, "test error", "error"))
-_LOOKS = {"boosting-exact": style.look("boosting") | {"color": "#56B4E9", "marker": "+"}}
+_LOOKS = {"boosting-exact": style.look("boosting") | {"marker": "+", "markersize": 6, "linestyle": ":"}}
 
 
 def figure1(rows, setting=None):

@@ -1,0 +1,46 @@
+"""Where a plan's rows are: results/PLAN.csv, or of its small form results/PLAN-quick.csv, with the traces beside."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rfx.errors import DataError
+from rfx.experiments import results, traces
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows that stand for a plan. path: None where there is no file; quick: of the plan's small form.
+
+    torn: the lines that a killed writer left short. refused: why a file that is there can't be read. other: a file of the other form
+    that is there too, and not used.
+    """
+
+    path: Path | None = None
+    quick: bool = False
+    rows: list[dict] = field(default_factory=list)
+    torn: list[int] = field(default_factory=list)
+    refused: str = ""
+    other: Path | None = None
+
+
+def find(folder, plan: str) -> Source:
+    """The full form's file where it has a run that ended well, else the small form's, else what there is."""
+    found = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
+    there = [source for source in found if source.path is not None]
+    if not there:
+        return Source()
+    good = [source for source in there if any(row["status"] == "ok" for row in source.rows)]
+    chosen = (good or there)[0]
+    others = [source.path for source in there if source is not chosen]
+    return Source(chosen.path, chosen.quick, chosen.rows, chosen.torn, chosen.refused, others[0] if others else None)
+
+
+def read(path: Path, quick: bool) -> Source:
+    """The rows of one file with their traces; of a file that can't be read the reason."""
+    if not path.exists():
+        return Source()
+    try:
+        rows = traces.attached(results.read(path), traces.beside(path))
+        return Source(path, quick, rows, results.torn(path))
+    except DataError as error:
+        return Source(path, quick, refused=str(error))

@@ -1,0 +1,236 @@
+"""The report from results files made by hand: what is failed, unconverged, timed out, torn and missing is right and said."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from rfx import papers
+from rfx.cli import cli
+from rfx.errors import DataError, UsageError
+from rfx.experiments import keys, plan, results, tables, tables_render
+from rfx.experiments.report import colours, grids, sources, tally
+from rfx.experiments.seeds import MARKS
+
+PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
+
+
+def made(run, **more):
+    """The row of a plan's run, as it is written."""
+    options = run["options"]
+    given = {"status": "ok", "task": "regression", "n_train": 6554, "n_test": 819, "n_inputs": 21,
+             "metric": "rmse", "score": 0.04, "model_size": 57,
+             "seconds_features": 0.5, "seconds_fit": 1.0, "seconds_predict": 0.01, "peak_rss_mb": 300.0, "converged": True, "threads": 2,
+             "rfx": "0.1", "cpu": "A Processor", "solver": "rfx"}  # fmt: skip
+    params = {name: value for name, value in options.items() if name not in ("kernel", "lam", "n_features")}
+    params |= {"label": run["label"]} | more.pop("params", {})
+    columns = {name: run[name] for name in ("dataset", "split", "method", "seed")}
+    columns |= {name: options.get(name) for name in ("kernel", "lam", "n_features")}
+    return {"key": keys.key(run)} | columns | given | {"params": params} | more
+
+
+def runs(**wanted):
+    """The runs of the plan that are wanted, by seed."""
+    return plan.load(PLAN, False, papers.plans()).only([f"{name}={value}" for name, value in wanted.items()]).runs
+
+
+GAUSSIAN = {"dataset": "cpu", "kernel": "gaussian", "label": "paper"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Results: of cpu, gaussian, five equal seeds of kernel, five worse of rf, of sparse-rf one that did not converge; one failed, one
+    timed out, one without data, a torn line."""
+    place = tmp_path_factory.mktemp("results")
+    path = place / f"{PLAN}.csv"
+    rows = [made(run, score=0.038 + 0.0001 * run["seed"]) for run in runs(method="kernel", **GAUSSIAN)]
+    rows += [made(run, score=0.05 + 0.0001 * run["seed"]) for run in runs(method="rf", **GAUSSIAN)]
+    rows.append(
+        made(runs(method="sparse-rf", lam="10", seed="0", **GAUSSIAN)[0], score=0.0364, converged=False, params={"ended": "max_iter"})
+    )
+    census = runs(dataset="census16h", kernel="gaussian", label="paper", method="rf")
+    rows.append(made(census[0], status="failed", message="out of memory <b>&</b> patience", score=None, converged=None))
+    rows.append(made(census[1], status="timeout", message="not done within 60 seconds", score=None, converged=None))
+    rows.append(made(runs(dataset="YearPredictionMSD", method="rf", kernel="gaussian", label="paper", seed="0")[0], status="failed",
+                     message="no public download", score=None, converged=None, params={"error": "NoData"}))  # fmt: skip
+    for row in rows:
+        results.append(path, row)
+    with path.open("a") as file:
+        file.write('v1-0123456789abcdef,2026-01-01T00:00:00+00:00,ok,,cpu,"yen2014')
+    (place / f"{PLAN}-quick.csv").write_text(path.read_text())
+    return place
+
+
+def report(folder, output, *more):
+    done = CliRunner().invoke(
+        cli, ["report", "--paper", "yen2014", "--results", str(folder), "-o", str(output), *more], standalone_mode=False
+    )
+    if done.exception:
+        raise done.exception
+    return output / "index.html"
+
+
+@pytest.fixture(scope="module")
+def page(folder, tmp_path_factory):
+    return report(folder, tmp_path_factory.mktemp("report")).read_text()
+
+
+class Reader(HTMLParser):
+    """Text by element: every row of the page as a list of its cells' texts, every href, src and id."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.links, self.ids, self.words, self._cell = [], [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        known = dict(attributes)
+        self.links += [known[name] for name in ("href", "src", "xlink:href") if name in known]
+        self.ids += [known["id"]] if "id" in known else []
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self._cell = []
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.rows[-1].append(" ".join("".join(self._cell).split()))
+            self._cell = None
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self._cell is not None:
+            self._cell.append(data)
+
+    @property
+    def text(self):
+        return " ".join("".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def read(page):
+    return Reader(page)
+
+
+def line(read, *start):
+    return next(row for row in read.rows if tuple(row[: len(start)]) == start)
+
+
+def test_the_summary_counts_the_cells(read, folder):
+    table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), None, papers.tables())
+    counted = tally.count(table.cells)
+    # of the gaussian kernel of cpu: the RMSE of kernel equal, of rf worse, the other quantities of both and of sparse-rf not judged
+    assert (counted["equal"], counted["better"], counted["worse"]) == (1, 0, 1)
+    assert counted["beside"] == 3 * 5 - 2 and counted["none"] == sum(
+        cell["paper"] is not None and cell["ours"] is None for cell in table.cells
+    )
+    other = tally.of_nothing(papers.tables()["yen2014-table2"])
+    assert other["none"] > 50 and not any(number for kind, number in other.items() if kind != "none")
+    summary = line(read, "yen2014")
+    assert [int(text.replace(",", "")) for text in summary[2:7]] == [1, 0, 1, 13, counted["none"] + other["none"]]
+
+
+def test_every_mark_is_that_of_rfx_table(read, folder):
+    table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), "paper", papers.tables())
+    text = tables_render.render(table, "text")
+    for section in table.sections:
+        above = ""
+        for texts in section.lines:
+            above = texts[0] or above
+            if section.n_labels == 2:
+                assert [above, *texts[1:]] in read.rows, texts
+    cells = [text for row in read.rows for text in row if re.search(r"\d.* / ", text)]
+    for mark in MARKS.values():
+        assert sum(mark in text for text in cells) == sum(line.count(mark) for line in text.splitlines() if " / " in line)
+    assert line(read, "gaussian", "RMSE")[2:] == ["0.0382 ± 0.0002 / 0.038 (=)", "0.0502 ± 0.0002 / 0.037 (-)", "0.0364* / 0.032"]
+
+
+def test_what_went_wrong_is_said(read):
+    counted = line(read, PLAN)
+    total = len(plan.load(PLAN, False, papers.plans()).runs)
+    assert counted[1:] == [f"{PLAN}.csv", f"{total:,}", "11", f"{total - 14:,}", "2", "1", "0", "1", "0", "1"]
+    assert "2 failed, 1 timed out, 1 not converged, 1 torn lines" in read.text
+    assert "Torn: line 16 of yen2014-table1.csv, left short by a writer that was killed, is passed over" in read.text
+    assert line(read, "census16h", "rf", "failed")[3:] == ["1", "out of memory <b>&</b> patience"]
+    assert line(read, "census16h", "rf", "timed out")[3:] == ["1", "not done within 60 seconds"]
+    assert line(read, "cpu", "sparse-rf", "not converged")[3:] == ["1", "the solver ended as max_iter"]
+    assert line(read, "cpu", "kernel", "not run")[4].startswith("not run yet")
+    by_hand = line(read, "YearPredictionMSD", "rf", "not run")
+    assert by_hand[4].startswith("not run yet") and line(read, "YearPredictionMSD", "rf", "failed")[4] == "no public download"
+
+
+def test_it_says_what_to_type(read, folder):
+    path = f"{folder}/{PLAN}.csv"
+    assert f"rfx run {PLAN} --results {path} --retry-failed" in read.text and f"rfx run {PLAN} --results {path}" in read.text
+    assert "rfx fetch YearPredictionMSD" in read.text and f"rfx run yen2014-table2 --results {folder}/yen2014-table2.csv" in read.text
+
+
+def test_the_full_form_goes_before_the_small_one(read, folder, tmp_path):
+    assert f"{PLAN} from {PLAN}.csv; {PLAN}-quick.csv is there too and not used" in read.text
+    small = tmp_path / f"{PLAN}-quick.csv"
+    small.write_text((folder / f"{PLAN}.csv").read_text())
+    assert sources.find(tmp_path, PLAN).quick
+    (tmp_path / f"{PLAN}.csv").write_text("a,b\n1,2\n")
+    found = sources.find(tmp_path, PLAN)
+    assert found.quick and found.other.name == f"{PLAN}.csv", "a file that can't be read does not hide one that can"
+    small.unlink()
+    assert "is not a results file of rfx" in sources.find(tmp_path, PLAN).refused
+
+
+def test_the_same_files_give_the_same_bytes(folder, page, tmp_path):
+    again = report(folder, tmp_path / "again")
+    assert again.read_text() == page
+    assert report(folder, tmp_path / "again").read_text() == page, "a report replaces itself"
+
+
+def test_it_stands_alone(read, page):
+    assert len(page.encode()) < 5_000_000 and len(read.ids) == len(set(read.ids))
+    assert all(link.startswith("#") for link in read.links), "no figure was drawn, so that nothing lies beside the page"
+    assert {link[1:] for link in read.links} <= set(read.ids)
+    assert not re.search(r"https?://(?!www\.w3\.org/)", re.sub(r"<(pre|dd|td)[^>]*>.*?</\1>", "", page, flags=re.S))
+
+
+def test_refusals(folder, tmp_path):
+    with pytest.raises(DataError, match="no folder of results files; make some with rfx run"):
+        report(tmp_path / "none", tmp_path / "out")
+    with pytest.raises(UsageError, match="--paper yen2015: there is no such paper; did you mean yen2014"):
+        CliRunner().invoke(cli, ["report", "--paper", "yen2015"], standalone_mode=False, catch_exceptions=False)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "index.html").write_text("<p>my own page")
+    with pytest.raises(UsageError, match="index.html is there already and is not a report of rfx"):
+        report(folder, tmp_path / "mine")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="can't be written"):
+        report(folder, tmp_path / "file" / "out")
+
+
+def test_parts_of_a_cell():
+    found = grids.cell("0.0364 ± 0.0007* / 0.032 (-)")
+    assert (found.ours, found.star, found.paper, found.verdict) == ("0.0364 ± 0.0007", True, "0.032", "worse")
+    assert (
+        grids.cell("-").ours == "-" and grids.cell("1 / -").paper == "-" and grids.cell("random binning (rb)").ours == "random binning (rb)"
+    )
+
+
+def test_a_label_stands_in_every_line():
+    section = tables.Section("cpu", ["kernel", "", "RF"], [["gaussian", "RMSE", "1 / 2"], ["", "seconds", "3 / -"]], 2, "cpu", {"RF": "rf"})
+    grid = grids.of(section)
+    assert [one.cells[0].ours for one in grid.lines] == ["gaussian", "gaussian"] and grid.lines[1].cells[0].again
+    assert grid.heads[2] == ("RF", "rf") and {one.dataset for one in grid.lines} == {"cpu"}
+
+
+def test_colours_can_be_seen_on_a_dark_page():
+    from rfx.experiments import style
+
+    for name in style._LOOKS:
+        colour = style.look(name)["color"].lower()
+        assert colours.contrast(colours.darkened(colour), colours.DARK) >= 4.5, name
+    assert colours.contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+def test_methods_are_told_apart_without_colour():
+    from rfx.experiments import style
+
+    marks = [style.look(name)["marker"] for name in style._LOOKS if name not in ("test", "train", "")]
+    assert len(set(marks)) == len(marks)

@@ -139,8 +139,9 @@ def main():
         growth(given.growth)
         return
     print("| work | by | seconds | processor seconds | times rfx in processor seconds | |\n|---|---|---|---|---|---|")
-    maximiser(given.pairs)
+    # first, for memory that others leave behind would hide its own
     scores(given.pairs)
+    maximiser(given.pairs)
 
 
 if __name__ == "__main__":

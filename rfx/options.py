@@ -114,34 +114,36 @@ class Option:
 
         Raises UsageError naming the option, the value and what is allowed.
         """
-        refusal = UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}")
         if self.kind is bool:
             if str(value).lower() in ("true", "false"):
                 return str(value).lower() == "true"
-            raise refusal
+            raise self._refusal(value)
         if self.kind in (Path, LabelWeights):
             try:
                 if value != LabelWeights.BALANCED or self.kind is Path:
                     self.kind.values(value)
             except ValueError:
-                raise refusal from None
+                raise self._refusal(value) from None
             return value
         if isinstance(value, str) and value in self.meanings():
             return value
         if self.kind is str:
             near = difflib.get_close_matches(str(value)[:100], self.meanings(), n=1)
-            raise UsageError(f"{refusal}; did you mean {near[0]}?") if near else refusal
+            raise UsageError(f"{self._refusal(value)}; did you mean {near[0]}?") if near else self._refusal(value)
         try:
             # whole numbers are never rounded on their way: a float holds 15 digits
             number = float(value) if self.kind is float else decimal.Decimal(str(value))
             if isinstance(value, bool) or not math.isfinite(number):
-                raise refusal
+                raise self._refusal(value)
         except (TypeError, ValueError, decimal.InvalidOperation):
-            raise refusal from None
+            raise self._refusal(value) from None
         too_low = number <= self.low if self.open_low else number < self.low
         if too_low or number > self.high or (self.kind is int and number % 1):
-            raise refusal
+            raise self._refusal(value)
         return self.kind(number)
+
+    def _refusal(self, value) -> UsageError:
+        return UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}")
 
     def _shown(self, bound) -> str:
         return str(bound) if self.kind is int else f"{bound:g}"

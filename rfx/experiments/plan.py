@@ -141,7 +141,10 @@ def matches(run: dict, when: dict) -> bool:
     """Does every name of `when` (a field or an option) have, in `run`, the value or one of the values given?"""
     for name, wanted in when.items():
         value = _get(run, name)
-        if not any(_same(value, item) for item in (wanted if isinstance(wanted, list) else [wanted])):
+        for item in wanted if isinstance(wanted, list) else [wanted]:
+            if _same(value, item):
+                break
+        else:
             return False
     return True
 
@@ -166,6 +169,8 @@ def _get(run, name):
 
 
 def _same(value, wanted) -> bool:
+    if type(value) is type(wanted):
+        return value == wanted
     if isinstance(wanted, str) and value is not None and not isinstance(value, (str, bool)):
         try:
             return float(wanted) == float(value)

@@ -184,8 +184,9 @@ class Reader:
     def condition(self, when, where, runs) -> dict:
         if not isinstance(when, dict):
             self.fail(f'{where}: when must be a table such as {{dataset = "cpu"}}')
-        known = sorted({name for run in runs for name in names_of(run)})
-        self.check_names(when, known, f"{where} when")
+        if not all(any(name in run["options"] or (name in run and name != "options") for run in runs) for name in when):
+            known = sorted({name for run in runs for name in names_of(run)})
+            self.check_names(when, known, f"{where} when")
         return when
 
     # ------------------------------------------------------------------------------------ before the first run

@@ -1,6 +1,7 @@
 """What all methods share: options, scaling, targets, one-vs-all, prediction, the model file."""
 
 import time
+from functools import cache
 
 import numpy as np
 
@@ -64,8 +65,9 @@ class Method(Choosing):
         self.schema: Schema | None = None
 
     @classmethod
+    @cache
     def declared(cls) -> dict[str, Option]:
-        """Its options by name: those of every method, its own, those that the kernels have that it takes."""
+        """Its options by name: those of every method, its own, those that the kernels have that it takes. Made once: not to be changed."""
         found = {option.name: option for option in (*COMMON, *cls.all_options())}
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
             for option in kernels.get_kernel(kernel).options:

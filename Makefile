@@ -15,7 +15,7 @@ MAKEFLAGS += --keep-going
 WU2016 := table1 fig3 fig4 fig5 fig6
 WU2016_THEORY := theorem1 speedup
 SINHA2016 := table1 fig1 fig2 joint
-DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-qm7 synthetic complexity
+DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-cifar10 fig1-imagenet fig1-qm7 fig1-molecularspace synthetic complexity
 .PHONY: help install demo lint test test-oldest coverage stub fuzz docs-tables docs-numbers benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick reproduce-figure1 reproduce-figure1-quick \
     reproduce-corollary1 reproduce-corollary1-quick reproduce-map-convergence reproduce-wu2016-fig2 \
@@ -232,11 +232,29 @@ reproduce-dai2014-fig1-mnist: $(STAMP) ## Dai et al. 2014, Figure 1: ten digits,
 reproduce-dai2014-fig1-mnist-quick: $(STAMP) ## The same with 120,000 examples
 	$(call reproduce-figure,dai2014-fig1-mnist,-quick)
 
-reproduce-dai2014-fig1-qm7: $(STAMP) ## Dai et al. 2014, Figure 1: energies of molecules (an hour)
+reproduce-dai2014-fig1-qm7: $(STAMP) ## Dai et al. 2014, Figure 1: energies of molecules (two hours)
 	$(call reproduce-figure,dai2014-fig1-qm7,)
 
-reproduce-dai2014-fig1-qm7-quick: $(STAMP) ## The same with 80,000 examples
+reproduce-dai2014-fig1-qm7-quick: $(STAMP) ## The same with smaller blocks, and 120,000 examples
 	$(call reproduce-figure,dai2014-fig1-qm7,-quick)
+
+reproduce-dai2014-fig1-cifar10: $(STAMP) ## Dai et al. 2014, Figure 1: CIFAR 10 on features that you have
+	$(call reproduce-figure,dai2014-fig1-cifar10,)
+
+reproduce-dai2014-fig1-cifar10-quick: $(STAMP) ## The same with some thousand rows
+	$(call reproduce-figure,dai2014-fig1-cifar10,-quick)
+
+reproduce-dai2014-fig1-imagenet: $(STAMP) ## Dai et al. 2014, Figure 1: ImageNet on features that you have
+	$(call reproduce-figure,dai2014-fig1-imagenet,)
+
+reproduce-dai2014-fig1-imagenet-quick: $(STAMP) ## The same with some thousand rows
+	$(call reproduce-figure,dai2014-fig1-imagenet,-quick)
+
+reproduce-dai2014-fig1-molecularspace: $(STAMP) ## Dai et al. 2014, Figure 1: molecules that you have
+	$(call reproduce-figure,dai2014-fig1-molecularspace,)
+
+reproduce-dai2014-fig1-molecularspace-quick: $(STAMP) ## The same with some thousand rows
+	$(call reproduce-figure,dai2014-fig1-molecularspace,-quick)
 
 reproduce-dai2014-synthetic: $(STAMP) ## Dai et al. 2014: the ripple, rates and all methods
 	$(call reproduce-figure,dai2014-synthetic,)

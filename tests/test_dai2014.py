@@ -1,14 +1,17 @@
 """Plans, tables and figures of Dai et al. 2014, on rows made for it."""
 
+import numpy as np
 import pytest
 
 from rfx import papers
+from rfx.data.virtual import triangles
 from rfx.errors import DataError, UsageError
-from rfx.experiments import plan, tables
+from rfx.experiments import plan, single, tables
 from rfx.experiments.results import COLUMNS
 from rfx.papers.dai2014 import curves as dai
 
-NAMES = ["fig1-adult", "fig1-mnist8v6", "fig1-forest", "fig1-mnist", "fig1-qm7", "synthetic", "complexity"]
+SAMPLES = ["fig1-mnist", "fig1-cifar10", "fig1-imagenet", "fig1-qm7", "fig1-molecularspace"]
+NAMES = ["fig1-adult", "fig1-mnist8v6", "fig1-forest", *SAMPLES, "synthetic", "complexity"]
 
 
 def row(label, method, **more):
@@ -38,7 +41,7 @@ def rows_of(name):
     if short == "qm7":
         more = {"task": "regression", "score": 5.0, "dataset": "qm7"}
         return [row("qm7", "doubly-sgd", params={"curve": CURVE, "mae": 3.9}, **more), row("qm7-laplacian", "kernel", **more)]
-    labels = [f"{short}-sc1", f"{short}-sc2"] if short != "mnist" else ["mnist"]
+    labels = [f"{short}-sc1", f"{short}-sc2"] if name not in SAMPLES else [short]
     return [row(label, method, params={"curve": CURVE}) for label in labels for method in ("doubly-sgd", "norma", "n-sdca")]
 
 
@@ -48,7 +51,7 @@ def test_plans_have_a_quick_form_and_a_table_and_a_figure(name):
     whole, quick = (plan.load(f"dai2014-{name}{end}", known=known) for end in ("", "-quick"))
     assert whole.table == f"dai2014-{name}" and 0 < len(quick.runs) <= len(whole.runs)
     assert f"dai2014-{name}" in papers.tables() and f"dai2014-{name}" in papers.figures()
-    if name.startswith("fig1-") and name not in ("fig1-mnist", "fig1-qm7"):
+    if name.startswith("fig1-") and name not in SAMPLES:
         assert {run["method"] for run in whole.runs} == set(dai.METHODS) - {"kernel"}
         assert {"sc1", "sc2"} <= {str(run["label"]).partition("-")[2] for run in whole.runs} <= set(dai.CRITERIA)
 
@@ -85,3 +88,54 @@ def test_errors_slopes_and_exponents_are_computed():
     errors = {(cell["method"], cell["criterion"]): cell["error"] for cell in qm7.cells if cell["error"] is not None}
     assert errors == {("doubly-sgd", None): 3.9, ("kernel", "laplacian"): 5.0}
     assert dai.quoted("qm7", "doubly-sgd") == 2.97 and dai.quoted("forest", "norma") is None
+
+
+# ---------------------------------------------------------------------- a reader's feature files
+
+
+def features(n, d, classes, seed):
+    """Rows as a network's last layer has them, few of them not zero, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    # six columns of eight groups, ascending
+    columns = np.sort(np.argsort(rng.random((n, 8)), axis=1)[:, :6] * (d // 8), axis=1) + 1 + (y % (d // 8))[:, None]
+    values = rng.integers(100, 2000, (n, 6))
+    lines = (" ".join(f"{j}:{v}" for j, v in zip(*row)) for row in zip(columns.tolist(), values.tolist()))
+    return "".join(f"{label} {line}\n" for label, line in zip(y, lines)) + f"0 {d}:1\n"
+
+
+def test_features_that_a_reader_has_are_trained_on_by_name(tmp_path, monkeypatch):
+    """The files under the names that the registry says, of as many rows as it says, through the plan to a table and a figure."""
+    for role, n in (("train", 50_000), ("test", 10_000)):
+        (tmp_path / f"cifar10-features.{role}").write_text(features(n - 1, 2304, 10, n))
+    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
+    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
+    made = small("fig1-cifar10", {"budget_samples": 4096, "batch": 1024, "block": 128, "gamma": 1e-8})
+    assert made["n_train"] == 50_000 and made["n_test"] == 10_000 and made["n_inputs"] == 2304
+    table = tables.build("dai2014-fig1-cifar10", [made], None, papers.tables())
+    assert table.cells[0]["error"] < 89 and table.cells[0]["paper"] == 11
+    papers.figures()["dai2014-fig1-cifar10"]([made], None).savefig(tmp_path / "f.svg")
+
+
+def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_path):
+    for role in ("train", "test"):
+        (tmp_path / f"i.{role}").write_text(features(400, 512, 12, 3))
+    files = {"dataset": str(tmp_path / "i.train"), "test": str(tmp_path / "i.test"), "split": None}
+    more = {"pca": 16, "batch": 128, "block": 32, "budget_samples": 512, "gamma": 1e-8, "task": "multiclass"}
+    made = small("fig1-imagenet", more, **files)
+    assert made["score"] > 1 / 12 and made["params"]["pca"] == 16
+    rng = np.random.default_rng(1)
+    matrices = rng.uniform(0, 5, (60, 75, 75))
+    np.savez(tmp_path / "m.npz", X=triangles(matrices + matrices.transpose(0, 2, 1)), y=rng.uniform(0, 11, 60))
+    files = {"dataset": str(tmp_path / "m.npz"), "test": str(tmp_path / "m.npz"), "split": None}
+    made = small("fig1-molecularspace", {"batch": 64, "block": 32, "budget_samples": 256, "task": "regression"}, **files)
+    assert made["n_inputs"] == 2850 and 0 < made["params"]["mae"] < 11
+    table = tables.build("dai2014-fig1-molecularspace", [made], None, papers.tables())
+    assert table.cells[0]["error"] == pytest.approx(made["params"]["mae"])
+
+
+def small(name, options, **more):
+    """The row of the quick plan's only run, with some of its options and keys other ones."""
+    (run,) = plan.load(f"dai2014-{name}-quick", known=papers.plans()).runs
+    found = single.execute(run | more | {"options": run["options"] | options})
+    return dict.fromkeys(COLUMNS) | found | {"params": found["params"] | {"label": run["label"]}}

@@ -152,7 +152,8 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
 
     detailed: also measures, what `rfx.experiments.metrics` has.
 
-    For regression also relative_error, ||f - y|| / ||y|| in the target's own units as Wu et al. (2016) have it, where ||y|| > 0.
+    For regression also mae, the mean absolute error in the target's own units, and relative_error, ||f - y|| / ||y|| in these units
+    as Wu et al. (2016) have it, where ||y|| > 0.
     """
     if X.shape[0] == 0:
         raise DataError("there are no rows to evaluate on")
@@ -162,6 +163,8 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     score = method.judge(decision, y)
     score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
     size = float(np.linalg.norm(y))
+    if score["metric"] == "rmse":
+        score["mae"] = float(np.mean(np.abs(method.labels(decision) - y)))
     if score["metric"] == "rmse" and size and y.ndim == 1:
         score["relative_error"] = score["score"] * method.target_scaler.scale * len(y) ** 0.5 / size
     if detailed:

@@ -18,7 +18,10 @@ METHODS = {
     "doubly-sgd": "doubly SGD", "norma": "NORMA", "k-sdca": "k-SDCA", "r-pegasos": "r-Pegasos", "n-pegasos": "n-Pegasos",
     "r-sdca": "r-SDCA", "n-sdca": "n-SDCA", "kernel": "exact kernel ridge",
 }  # fmt: skip
-DATA = {"adult": "a9a", "mnist8v6": "mnist-8vs6", "forest": "covtype", "mnist": "mnist", "qm7": "qm7"}
+DATA = {
+    "adult": "a9a", "mnist8v6": "mnist-8vs6", "forest": "covtype", "mnist": "mnist", "cifar10": "cifar10-features",
+    "imagenet": "imagenet-features", "qm7": "qm7", "molecularspace": "molecularspace",
+}  # fmt: skip
 CRITERIA = {
     "": "", "sc1": "one pass (SC1)", "sc2": "equal time (SC2)", "pcd": "preconditioned", "gaussian": "Gaussian", "laplacian": "Laplacian",
     "rows": "without virtual examples", "bags": "bags of bonds", "eigenvalues": "eigenvalues", "network": "same stream",
@@ -26,7 +29,8 @@ CRITERIA = {
 # the axes that the paper prints: x and y limits, x in seconds or rows
 AXES = {
     "adult": ((1e-2, 1e0), (15, 40)), "mnist8v6": ((1e0, 1e4), (0, 3)), "forest": ((1e0, 1e4), (5, 35)),
-    "mnist": ((1e5, 1e7), (0.4, 2)), "qm7": ((1e5, 1e6), (0, 20)),
+    "mnist": ((1e5, 1e7), (0.4, 2)), "cifar10": ((1e5, 1e7), (10, 50)), "imagenet": ((1e6, 1e8), (40, 100)),
+    "qm7": ((1e5, 1e6), (0, 20)), "molecularspace": ((1e5, 1e6), (1, 2.6)),
 }  # fmt: skip
 
 
@@ -108,6 +112,11 @@ def refuse_setting(name, setting) -> None:
 def quoted(name: str, method: str) -> float | None:
     """The error that the paper quotes."""
     return printed(__package__, "fig1").get((DATA[name], "", method, "error"))
+
+
+def unit(name: str) -> str:
+    """What errors of a figure are in."""
+    return {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}.get(name, "error, %")
 
 
 def slope(places, values) -> float | None:

@@ -5,11 +5,11 @@ from functools import partial
 from rfx.experiments import style
 from rfx.papers.dai2014 import curves as dai
 
-_SAMPLES = ("mnist", "qm7")
+_SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
 
 
 def figure1(name, rows, setting=None):
-    """Error against seconds of training, a panel for each criterion; against rows for mnist and qm7."""
+    """Error against seconds of training, a panel for each criterion; against rows for digits, images and molecules."""
     dai.refuse_setting(f"fig1-{name}", setting)
     found = dai.of(rows, name)
     # exact kernels, which have no curve, are lines in the panel of the others
@@ -39,7 +39,7 @@ def figure1(name, rows, setting=None):
             place = axes.get_xlim()[1] * 0.8 * 0.6**number
             axes.plot([place], [paper], label=words, gid=style.identifier("fig1", name, method, "paper"), **style.printed(method))
         axes.set_xlabel("training rows" if axis == "samples" else "training, seconds")
-        axes.set_ylabel("MAE, kcal/mol" if found[0].regression else "test error, %")
+        axes.set_ylabel(dai.unit(name).replace("error", "test error"))
         if dai.CRITERIA[key]:
             style.head(axes, dai.CRITERIA[key])
     notes = ["Seconds are of the steps, without Nystrom's preprocessing.", style.machines([run.row for run in found])]

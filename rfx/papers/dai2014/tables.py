@@ -13,6 +13,9 @@ _NOTES = {
     "mnist8v6": "The paper takes 1.6 million rows of infinite MNIST; ours are made of MNIST's eights and sixes in the same way, by seed.",
     "forest": "The paper says only that there are half a million rows: 464,810 for training and 116,202 for testing are our choice.",
     "mnist": "The paper's inputs are 1,568 features of a convolutional network; ours are pixels, in principal components.",
+    "cifar10": "The features are those of whoever ran this.",
+    "imagenet": "The features are those of whoever ran this.",
+    "molecularspace": "The rows are those of whoever ran this; the paper gives no number in its text.",
     "qm7": "The paper says 6,000 rows; ours are 5,732 for training and 1,433 for testing, with random orders of the atoms.",
 }
 
@@ -36,7 +39,7 @@ def figure1(name, rows, setting=None) -> Table:
     """Test error and seconds of every method by both criteria, and what the paper quotes."""
     dai.refuse_setting(f"fig1-{name}", setting)
     found = dai.of(rows, name)
-    unit = "MAE, kcal/mol" if found[0].regression else "error, %"
+    unit = dai.unit(name)
     criteria = dai.criteria(found)
     headings = [f"{words}, {dai.CRITERIA[key]}".removesuffix(", ") for key in criteria for words in (unit, "seconds", "rows")]
     lines, cells = [], []

@@ -108,7 +108,7 @@ def command(
     for name in names:
         known = methods.get(name).declared()
         given |= methods.get(name).converted({option: value for option, value in options.items() if option in known})
-    if isinstance(given.get("lam"), str) or given.get("gamma") in ("validation", "tuned"):
+    if isinstance(given.get("lam"), str) or given.get("gamma") in ("loo", "validation", "tuned"):
         raise UsageError("--lam and --gamma are searched where they are left out; give numbers, or --gamma median or paper")
     asked = [name.strip() for name in kernels.split(",")] if kernels else []
     for name in asked:

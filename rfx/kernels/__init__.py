@@ -1,7 +1,7 @@
 """Exact kernels: what each declares, its parameters, and its values by blocks."""
 
 from rfx.kernels.base import KERNELS, GammaKernel, Kernel, get_kernel, parameters
-from rfx.kernels.blocks import Prepared, block, decision, diagonal, prepare
+from rfx.kernels.blocks import Prepared, block, decision, diagonal, prepare, scaled_family
 from rfx.kernels.signs import perceptron_constant
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "parameters",
     "perceptron_constant",
     "prepare",
+    "scaled_family",
 ]

@@ -12,7 +12,7 @@ from rfx.plugins import Registry
 
 log = logging.getLogger(__name__)
 _MEDIAN_PAIRS = 2000
-_WIDE = 1000  # columns of CSR rows that are compared as such
+WIDE = 1000  # columns of CSR rows that are compared as such
 
 
 class Kernel:
@@ -137,7 +137,7 @@ def _distances(left, right, metric) -> np.ndarray:
 
 def _pair_distances(X, first, second, metric) -> np.ndarray:
     """`_distances` of the rows of X, array or CSR, of these numbers: of wide CSR without an array of them."""
-    if not (sp.issparse(X) and X.shape[1] > _WIDE):
+    if not (sp.issparse(X) and X.shape[1] > WIDE):
         return _distances(_dense(X, first), _dense(X, second), metric)
     left, right = X[first].astype(np.float64), X[second].astype(np.float64)
     if metric == "dot":

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx.errors import DataError, UsageError
-from rfx.kernels.base import get_kernel, squared_norms
+from rfx.kernels.base import WIDE, get_kernel, squared_norms
 from rfx.parallel import for_ranges, matmul, one_blas_thread
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
@@ -210,6 +210,46 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     # One BLAS thread in each of ours: BLAS's own would wait for one another at every chunk.
     with one_blas_thread() if by_product else nullcontext():
         for_ranges(part, -(-out.shape[0] // height), smallest=1 + 20000 // (out.shape[1] * height))
+
+
+def scaled_family(name: str, X, params: dict, factors):
+    """Yields, for each of the factors, K (n, n) in float64 of the rows of X (n, d), dense or CSR, with the gamma of params times it.
+
+    The rows are compared once: what a kernel makes of a distance or inner product is all that depends on gamma, but for kernels that
+    are a product over the inputs. The same array is written to every time. Raises as `prepare` does.
+    """
+    kernel, (n, d) = get_kernel(name), X.shape
+    if kernel.metric == "product":
+        yield from (block(name, X, X, params | {"gamma": params["gamma"] * factor}, dtype=np.float64) for factor in factors)
+        return
+    if sp.issparse(X) and d > WIDE and kernel.metric != "l1":
+        compared = _compared_sparse(kernel, X, params)
+    else:
+        rows = prepare(name, X, params, np.float64)
+        rows.kernel = copy.copy(kernel)
+        rows.kernel.finish = lambda *_: None
+        compared = block(name, rows, rows, params)
+    K = np.empty((n, n))
+    for factor in factors:
+        np.multiply(compared, factor, out=K)
+        kernel.finish(K, params, d, None)
+        yield K
+
+
+def _compared_sparse(kernel, X, params) -> np.ndarray:
+    """(n, n) distances or products of the scaled CSR rows of X (n, d), which are never dense."""
+    unit = np.ones((1, 1))
+    kernel.scale(unit, params)
+    X = X.tocsr().astype(np.float64) * unit[0, 0]
+    products = (X @ X.T).toarray()
+    if kernel.metric == "dot":
+        return products
+    lengths = products.diagonal().copy()
+    products *= -2
+    products += lengths[:, None]
+    products += lengths
+    np.maximum(products, 0.0, out=products)
+    return products if kernel.metric == "squared" else np.sqrt(products, out=products)
 
 
 def diagonal(name: str, X, params: dict) -> np.ndarray:

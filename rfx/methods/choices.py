@@ -54,10 +54,15 @@ class Choosing:
             self.chosen["lam"] = FEW_LAM
             log.warning("lambda is %g, for there are too few rows to choose it by validation; --lam sets it", FEW_LAM)
         if "gamma" in p and gamma.has_gamma(p["kernel"]):
-            if p["gamma"] == "tuned":
+            if p["gamma"] == "loo":
+                self.chosen["gamma"], self.validation = gamma.loo(p["kernel"], X, Y, p["seed"], self.weights)
+            elif p["gamma"] == "tuned":
                 self.chosen["gamma"], self.validation = gamma.tuned(p["kernel"], X, Y, self._tuning_lams(), p["seed"], self.weights)
             elif p["gamma"] == "validation":
                 words = {"gamma": gamma.candidates(p["kernel"], X, p["seed"], self.searched["gamma"])} | words
+            elif words and isinstance(p["gamma"], str):
+                # of all rows: what is fitted to some of them has the bandwidth of the model that they choose for
+                self.chosen["gamma"] = gamma.resolve(p["kernel"], p["gamma"], X, p["seed"])["gamma"]
         if words:
             found, steps = search(self, words, X, Y)
             self.chosen, self.validation = self.chosen | found, self.validation + steps

@@ -1,19 +1,28 @@
-"""The bandwidth from the training rows: with `tuned` by ridge regression on random features, the same for every method."""
+"""The bandwidth from the training rows: with `loo` by kernel ridge regression, with `tuned` by ridge regression on random features.
+
+Either is the same for every method that has the kernel, and has seen training rows only.
+"""
 
 import numpy as np
+import scipy.linalg
 
 from rfx import kernels
 from rfx.errors import UsageError
 from rfx.features import MAPS, sample
 from rfx.losses import Squared
 from rfx.methods import weights
-from rfx.methods.validation import GAMMA_FACTORS, error, step
+from rfx.methods.validation import GAMMA_FACTORS, LAMS, error, step
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge_grid
 
 # With 2,000 rows and 512 features the validation prefers kernels that are too wide for all rows of ijcnn1 or covtype.
 ROWS, FEATURES = 4000, 1000
+# Of `loo`: the multiples of the median's bandwidth, rows, and what comparing these may cost (rows^2 times inputs) for a kernel of each |x_j - y_j|.
+LOO_FACTORS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
+LOO_ROWS, LOO_COST = 800, 2e9
+# Below so many rows their errors say too little.
+LOO_FEWEST = 20
 
 
 def has_gamma(kernel: str) -> bool:
@@ -33,6 +42,50 @@ def candidates(kernel: str, X, seed: int, factors=GAMMA_FACTORS) -> list[float]:
     """The bandwidths that are tried: multiples of that of the median distance."""
     base = kernels.parameters(kernel, X, "median", seed)["gamma"]
     return [base * factor for factor in factors]
+
+
+def loo(kernel: str, X, Y, seed: int, row_weights=None) -> tuple[float, list[dict]]:
+    """(gamma, steps): of LOO_FACTORS times the median's that of the least leave-one-out error of kernel ridge regression, and all errors.
+
+    X: (n, d) scaled inputs, of which LOO_ROWS at most are taken; Y: (n, k) encoded targets; row_weights: (n,), None for ones. The ridge
+    parameter is for each the best of LAMS. The error of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen
+    1974), from one spectral decomposition for all lambdas. Of too few rows, or of a kernel without exact values, the median is taken.
+    """
+    found = candidates(kernel, X, seed, LOO_FACTORS)
+    metric, most = kernels.get_kernel(kernel).metric, LOO_ROWS
+    if metric in ("l1", "product"):
+        # of a product the rows are compared for each bandwidth anew
+        passes = 1 if metric == "l1" else len(LOO_FACTORS)
+        most = min(most, int(np.sqrt(LOO_COST / max(1, X.shape[1] * passes))))
+    rows = np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:most])
+    median = LOO_FACTORS.index(1.0)
+    if len(rows) < LOO_FEWEST or not metric:
+        return found[median], []
+    tried, own = [], np.sqrt(np.ones(len(rows)) if row_weights is None else row_weights[rows])
+    for value, K in zip(found, kernels.scaled_family(kernel, X[rows], {"gamma": found[median]}, LOO_FACTORS)):
+        tried += [[value, lam, error] for lam, error in zip(LAMS, _left_out(K, Y[rows], own))]
+    place = np.argmin([one[-1] if np.isfinite(one[-1]) else np.inf for one in tried])
+    measure, both = "leave-one-out mean squared error", ["gamma", "lam"]
+    chosen = step("kernel ridge regression", both, len(rows), len(rows), measure, tried, place)
+    # the lambda is that of so many rows, and of no further use
+    return chosen["chosen"][0], [chosen]
+
+
+def _left_out(K, Y, own) -> list[float]:
+    """Leave-one-out mean squared errors for each of LAMS of ridge regression with the kernel values K (n, n), which are overwritten.
+
+    Y: (n, k); own: the roots of the rows' weights (n,).
+    """
+    K *= own
+    K *= own[:, None]
+    values, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+    values, targets, squares = np.maximum(values, 0.0), Y * own[:, None], vectors**2
+    parts, errors = vectors.T @ targets, []
+    for lam in LAMS:
+        kept = values / (values + lam)
+        left = targets - vectors @ (kept[:, None] * parts)
+        errors.append(float(np.sum((left / (1 - squares @ kept)[:, None]) ** 2) / (own @ own) / Y.shape[1]))
+    return errors
 
 
 def tuned(kernel: str, X, Y, lams, seed: int, row_weights=None) -> tuple[float, list[dict]]:

@@ -59,6 +59,11 @@ class LinearMethod(Method):
 
     arrays = Method.arrays | {"coef": Array("f", "features outputs")}
     offset: np.ndarray | float = 0.0
+    # the map that was drawn last, and of what, while options are chosen; whether this is a trial of some
+    _last: dict | None = None
+    _judging = False
+    # of a trial: the map, the rows and the features that it was judged by last
+    _seen: tuple | None = None
 
     @classmethod
     def saved_arrays(cls, header):
@@ -91,10 +96,29 @@ class LinearMethod(Method):
         return leverage.draw(pool, X, self.params["n_features"], lam / curved, self.params["seed"])
 
     def _draw(self, X, count: int, params: dict) -> FeatureMap:
-        """`count` features of the options' kernel, variant and seed, learnt from X where the variant has something to learn."""
-        p = self.params
-        drawn = sample(p["kernel"], X.shape[1], count, p["seed"], dtype=np.dtype(p["dtype"]), variant=p["features"], **params)
-        return drawn.fit(X, p["features"])
+        """`count` features of the options' kernel, variant and seed, learnt from X where the variant has something to learn.
+
+        Of many inputs drawing takes longer than all the rest: trials, and the fit after them, take what was drawn last where it would
+        be drawn again.
+        """
+        p, last = self.params, {} if self._last is None else self._last
+        drawing = (p["kernel"], X.shape[1], count, p["seed"], p["dtype"], p["features"], repr(sorted(params.items())))
+        if last.get("drawing") != drawing:
+            last.clear()  # two at once may be too much
+            drawn = sample(p["kernel"], X.shape[1], count, p["seed"], dtype=np.dtype(p["dtype"]), variant=p["features"], **params)
+            last |= {"drawing": drawing, "drawn": drawn}
+        if not self._judging:
+            self._last = None
+        return last["drawn"].fit(X, p["features"])
+
+    def _choose(self, X, Y):
+        self._last = {}
+        super()._choose(X, Y)
+
+    def _trial(self):
+        trial = super()._trial()
+        trial._judging = True
+        return trial
 
     def _vectors(self, X):
         return self._n_drawn() * MAPS[self.params["kernel"]].width
@@ -118,7 +142,19 @@ class LinearMethod(Method):
         return weights.mean(Y, self.weights)
 
     def _decide(self, X):
-        return linear_decision(self.map, self.coef, X) + self.offset
+        return self._weighed(X) + self.offset
+
+    def _weighed(self, X):
+        """coef' phi(x). Of a trial the features are kept: one lambda after the other is judged by the same rows."""
+        if not self._judging or self._seen is None or self._seen[0] is not self.map or self._seen[1] is not X:
+            self._seen = (self.map, X, None) if self._judging else None
+            return linear_decision(self.map, self.coef, X)
+        quick = self.map.quick_decision(X, self.coef)
+        if quick is not None:
+            return quick
+        if self._seen[2] is None:
+            self._seen = *self._seen[:2], feature_matrix(self.map, X, max_mb=self.params["max_memory"])
+        return self._seen[2].matvec(self.coef)
 
     def _state(self):
         arrays = {f"map_{key}": value for key, value in self.map.arrays.items()} | {"coef": self.coef}

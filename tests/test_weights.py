@@ -80,6 +80,25 @@ def test_weights_of_one_change_nothing_and_of_two_halve_lambda(name):
     np.testing.assert_allclose(doubled.decision_function(X), plain.decision_function(X), rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "task, loss", [("regression", "squared"), ("binary", "squared"), ("binary", "logistic"), ("binary", "squared_hinge")]
+)
+def test_boosting_finds_the_same_features_of_weighted_and_of_repeated_rows(task, loss):
+    def fitted(X, y, **more):
+        options = {"kernel": "stump", "lam": 2.0, "n_features": 500, "per_step": 4, "tol": 1e-8, "dtype": "float64", "class_weight": None}
+        return methods.create("boosting", task=task, loss=loss, **options).fit(X, y, **more)
+
+    y = TARGETS[task]
+    weighted, repeated = fitted(X, y, sample_weight=WEIGHTS), fitted(X[REPEATED], y[REPEATED])
+    assert weighted.info["gap"] <= 1e-6 * weighted.info["objective"]
+    if loss == "squared_hinge":
+        # stumps with the same rows inside the margin: the minimum is one, the minimisers are many
+        assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-6)
+    else:
+        compare(weighted, repeated, 1e-3)
+    assert np.array_equal(fitted(X, y, sample_weight=np.ones(120)).decision_function(X), fitted(X, y).decision_function(X))
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_weight_zero_is_a_row_left_out(name):
     y, kept = TARGETS["regression"], SHARES > 0.9

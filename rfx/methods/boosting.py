@@ -4,7 +4,7 @@ import numpy as np
 
 from rfx import kernels, losses
 from rfx.errors import UsageError
-from rfx.methods import width
+from rfx.methods import weights, width
 from rfx.methods.base import Method
 from rfx.methods.linear import LinearMethod
 from rfx.methods.options import DTYPE, KERNEL, LAM_L1, LOSS, MAX_ITER, MAX_MEMORY, MOST, N_FEATURES, TOL
@@ -29,6 +29,7 @@ class Boosting(LinearMethod):
 
     name = "boosting"
     watches = True
+    weighted = True
     summary = "features found greedily, one a step, with L1 regularisation, all weights anew each step"
     searched = {"lam": LAMBDAS}
     options = (
@@ -76,10 +77,13 @@ class Boosting(LinearMethod):
         scale = float(np.sqrt(kernels.get_kernel(p["kernel"]).diagonal(params, X.shape[1], None))) or 1.0
         learners = [self._timed(self._learner, X, params) for _ in Y.T]
         watch, solutions = self._watch(learners), []
+        Y, loss = weights.targets(Y, self.loss, self.weights)
+        more = {"n_features": p["n_features"]}
+        if self.weights is not None and loss.name == "squared":
+            more["factors"] = np.sqrt(self.weights)
         for k, learner in enumerate(learners):
             tell = for_output(watch(k), k)
-            size = p["n_features"]
-            solutions.append(solve_boosting(learner, Y[:, k], self.lam / scale, self.loss, self._budget(), tell, n_features=size))
+            solutions.append(solve_boosting(learner, Y[:, k], self.lam / scale, loss, self._budget(), tell, **more))
         return self._join(learners, solutions, scale)
 
     def _learner(self, X, params):

@@ -45,7 +45,8 @@ def counted(method, X, y, sample_weight):
 def check_method(method) -> None:
     """Refuse, with a UsageError, a method that takes no weights of rows."""
     if not method.weighted:
-        raise UsageError(f"method {method.name} takes no weights of rows; leave them away, or choose another method")
+        why = ", for it takes its rows batch by batch, as many as come" if method.incremental else ""
+        raise UsageError(f"method {method.name} takes no weights of rows{why}; leave them away, or choose another method")
 
 
 def of_rows(y, sample_weight=None, class_weight=None) -> np.ndarray | None:

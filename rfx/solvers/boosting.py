@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rfx.operators.scaled import ScaledRows
 from rfx.operators.signs import SignColumns
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem
 from rfx.solvers.l1.dual import best_dual
@@ -15,7 +16,7 @@ from rfx.solvers.l1.newton import filled, solve_l1
 TOL, LEAST_TOL = 1e-5, 1e-9
 
 
-def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=None, *, n_features: int = 1000) -> Solution:
+def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=None, *, n_features: int = 1000, factors=None) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(sum_h w_h phi_h(x_n), y_n) (eq. 9) over features +-1 that are found step by step.
 
     learner.find(u) -> (signs, largest): signs (N, k) of the features that the greedy step (24) finds for u = L'(f, y) (N,); largest is
@@ -24,6 +25,8 @@ def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=No
     before. Ends when no feature found is new with |sum_n u_n phi_h(x_n)| > lam, with n_features of them, or, where `largest` is
     known, when the gap over all features there are meets the tolerance.
 
+    factors: (N,) by which the rows of the features are multiplied, as weighted least squares asks for; y has been multiplied by them.
+
     y: (N,). budget: tol is the relative gap of a step (1e-5), max_iter and memory_mb are those of `solve_l1` for a step. The
     Solution's coef is (D,), the features in the order in which they joined, n_iter the steps. Its gap is over all features there
     are where `largest` is known, else over those found. The trace has an entry a step, and one before any: `iteration`, `features`,
@@ -31,16 +34,17 @@ def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=No
     is that of the last step. Raises UsageError as `check_problem` does.
     """
     Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set()
+    factors = np.ones(len(y)) if factors is None else factors
     y, budget = check_problem(Z, y, lam, loss), filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
     coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
     objective, gap, turn = float(loss.value(decision, y).sum()), 0.0, 0
     record(coef.copy, iteration=0, features=0, nnz=0, objective=objective, gap=gap)
     while status == "converged":
         u = loss.derivative(decision, y)
-        signs, largest = learner.find(u)
+        signs, largest = learner.find(u * factors)
         if largest is not None:
             bound = max(bound, best_dual(loss, u, y, lam, np.array([largest]))[0])
-        sums = np.abs(u @ signs)
+        sums = np.abs((u * factors) @ signs)
         new = [k for k in np.flatnonzero(sums > lam) if _is_new(signs[:, k], seen)][: n_features - len(coef)]
         if not new or objective - bound <= budget.tol * objective:
             break
@@ -49,7 +53,8 @@ def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=No
             break
         learner.keep(new)
         Z.append(signs[:, new])
-        solution = _correct(Z, y, lam, loss, budget, np.append(coef, np.zeros(len(new))), gram, objective)
+        own = Z if np.all(factors == 1) else ScaledRows(Z, factors)
+        solution = _correct(own, y, lam, loss, budget, np.append(coef, np.zeros(len(new))), gram, objective)
         coef, objective, gap, status = solution.coef, solution.objective, solution.gap, solution.status
         decision, turn = gram.recall(coef), turn + 1
         entry = {"iteration": turn, "features": len(coef), "nnz": int(np.count_nonzero(coef)), "objective": objective, "gap": gap}

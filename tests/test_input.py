@@ -15,6 +15,7 @@ from rfx.data import load, svmlight, tables
 from rfx.data.reading import Reading
 from rfx.data.schema import Schema
 from rfx.errors import DataError
+from rfx.experiments import heldout, single
 
 RNG = np.random.default_rng(1)
 N = 240
@@ -124,6 +125,34 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
     (tmp_path / "y.csv").write_text("x,w,y\n1,a,\n")
     code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "y.csv")
     assert code == 1 and "y.csv, line 2: column 'y' has no value" in err
+
+
+def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text(
+        "x,w,y\n" + "".join(f"{'' if i % 3 == 0 else i},{'' if i == 5 else 'ab'[i > 8]},{i % 2}\n" for i in range(20))
+    )
+    split = load(tmp_path / "t.csv", reading=Reading(missing="mean"))
+    kept, out = np.arange(10), np.arange(10, 20)
+    X, X_out = split.part(kept, out)
+    mean = np.mean([1, 2, 4, 5, 7, 8])
+    np.testing.assert_allclose(X[[0, 1, 5]], [[mean, 1, 0], [1, 1, 0], [5, 1, 0]])
+    np.testing.assert_allclose(X_out[[0, 2]], [[10, 0, 1], [mean, 0, 1]])
+    assert split.schema.inputs[0].fill != mean, "the model of all rows has what all rows teach"
+    # a column without a value in the part keeps what all rows teach
+    np.testing.assert_allclose(split.part(np.array([0, 3]), out)[0][:, 0], split.schema.inputs[0].fill)
+    seen = []
+    fitted = methods.get("rf").fit
+    monkeypatch.setattr(methods.get("rf"), "fit", lambda self, X, y, **more: seen.append(X) or fitted(self, X, y, **more))
+    spec = {
+        "dataset": str(tmp_path / "t.csv"),
+        "method": "rf",
+        "options": {"n_features": 5, "lam": 1.0},
+        "cv": 2,
+        "reading": {"missing": "mean"},
+    }
+    single.execute(spec)
+    for (kept, _), X in zip(heldout.folds(split.y_train, True, 0, 2), seen[1:], strict=True):
+        np.testing.assert_array_equal(X[kept % 3 == 0, 0], np.mean([i for i in kept if i % 3]))
 
 
 REFUSED = [

@@ -32,7 +32,7 @@ def command(source, output, train, target, ignore, header, missing, strict, zero
 
     files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
     given = Reading(**reading(target, ignore, header, missing))
-    (X, y), _, schema = tables.training_rows(source if train is None else train, given, zero_based, lambda n: (None, None))
+    (X, y), _, schema, _ = tables.training_rows(source if train is None else train, given, zero_based, lambda n: (None, None))
     if train is not None:
         X, y = tables.other_rows(source, schema, X.shape[1], zero_based, strict=strict, header=header)
     svmlight.write(output, X, y, zero_based)

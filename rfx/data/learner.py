@@ -1,6 +1,7 @@
 """Learning a schema from the rows of tables: which columns are numbers and which categories, what replaces missing cells, the labels."""
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
@@ -136,6 +137,19 @@ class _Seen:
             return None
         self.check_words(table, position, n_rows)
         return sorted(self.words)
+
+
+def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
+    """The schema with what stands for missing cells learnt anew from the rows of a table that is part of the one it was learnt from.
+
+    A column without a value in these rows keeps what it has.
+    """
+    learner, inputs = Learner(reading), []
+    for column in schema.inputs:
+        seen = _Seen(column.categories is not None, True)
+        seen.update(table, column.position)
+        inputs.append(replace(column, fill=learner._fill(table, column.position, seen)) if seen.count else column)
+    return replace(schema, inputs=inputs)
 
 
 def learn(table: Table, reading: Reading) -> Schema:

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from rfx.data import archives, fetch, registry, sequences, splits, svmlight, synthetic, tables
+from rfx.data import archives, fetch, learner, registry, sequences, splits, svmlight, synthetic, tables
 from rfx.data.reading import Reading
 from rfx.data.schema import Schema
+from rfx.data.table import Table
 from rfx.errors import UsageError
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
@@ -23,6 +24,7 @@ class Split:
     binary, multiclass or regression, and `info` the registry's entry; both are None for a file, but the task where labels are
     words. `schema` is what the training rows taught about reading rows like them, None where that is nothing. `weights` (n,) are
     those of the training rows, where there are some.
+    `table` is the training rows as they were read and how, where cells are missing.
     """
 
     name: str
@@ -35,6 +37,15 @@ class Split:
     info: registry.DatasetInfo | None = None
     schema: Schema | None = None
     weights: np.ndarray | None = None
+    table: tuple[Table, Reading] | None = None
+
+    def part(self, kept, out) -> tuple:
+        """(X_train[kept], X_train[out]), with what stands for missing cells learnt from the rows `kept` alone; kept, out: row numbers."""
+        if self.table is None:
+            return self.X_train[kept], self.X_train[out]
+        table, reading = self.table
+        schema, own = learner.refilled(self.schema, table.rows(kept), reading), (table.rows(kept), table.rows(out))
+        return tuple(schema.encode(rows)[0] for rows in own)
 
 
 def load(
@@ -73,6 +84,8 @@ def load(
         loaded = _file(name_or_path, split, zero_based, seed, reading or Reading())
     if test is not None:
         loaded.X_test, loaded.y_test = _test_rows(test, loaded, zero_based, offline, seed, strict, reading)
+    if n_train is not None:
+        loaded.table = None  # of other rows
     loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
     if loaded.X_test is not None:
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
@@ -167,12 +180,22 @@ def _file(path, split, zero_based, seed, reading):
         except UsageError as error:
             raise UsageError(f"{path} is no file, and {error}") from None
     _check_split(str(path), split, [SHARE])
-    (X, y), (X_test, y_test), schema = tables.training_rows(
+    (X, y), (X_test, y_test), schema, table = tables.training_rows(
         path, reading, zero_based, lambda n: (None, None) if split is None else splits.cut(n, None, None, seed)
     )
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
     task = None if schema is None else schema.task()
-    return Split(name, "all" if split is None else split, task, X, y, X_test, y_test, schema=schema)
+    return Split(
+        name,
+        "all" if split is None else split,
+        task,
+        X,
+        y,
+        X_test,
+        y_test,
+        schema=schema,
+        table=None if table is None else (table, reading),
+    )
 
 
 def _test_rows(test, loaded, zero_based, offline, seed, strict, reading):

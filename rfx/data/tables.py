@@ -7,6 +7,7 @@ import io
 import sys
 from pathlib import Path
 
+import numpy as np
 from scipy.sparse import issparse
 
 from rfx import files
@@ -199,7 +200,8 @@ def plain_rows(content, name: str):
 
 
 def training_rows(path, reading: Reading, zero_based: bool, cut):
-    """(X, y) of the training rows and of the others, and the Schema learnt on the first; None for one that has nothing to say.
+    """(X, y) of the training rows and of the others, the Schema learnt on the first, None for one that has nothing to say, and the
+    Table of the first where they have missing cells.
 
     cut: a function of the number of rows that returns the numbers of the training rows and of the others, either None for all.
     """
@@ -210,7 +212,7 @@ def training_rows(path, reading: Reading, zero_based: bool, cut):
         train, test = cut(content.n_rows)
         rows = content if train is None else content.rows(train)
         schema = learn(rows, reading)
-        return schema.encode(rows), (None, None) if test is None else schema.encode(content.rows(test)), schema
+        return schema.encode(rows), (None, None) if test is None else schema.encode(content.rows(test)), schema, _gaps(rows, reading)
     if content is None:
         labels = svmlight.Labels()
         X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
@@ -219,7 +221,13 @@ def training_rows(path, reading: Reading, zero_based: bool, cut):
         X, y, schema = plain_rows(content, file.name)
     train, test = cut(X.shape[0])
     first = (X, y) if train is None else (X[train], y[train])
-    return first, (None, None) if test is None else (X[test], y[test]), schema
+    return first, (None, None) if test is None else (X[test], y[test]), schema, None
+
+
+def _gaps(table, reading) -> Table | None:
+    """The table, where some of its cells are missing and replaced."""
+    missing = (values.codes < 0 if isinstance(values, Words) else np.isnan(values) for values in table.columns)
+    return table if reading.missing != "refuse" and any(part.any() for part in missing) else None
 
 
 def other_rows(path, schema: Schema | None, n_inputs, zero_based=False, letters=None, strict=False, targets="needed", header=None):

@@ -1,7 +1,7 @@
 """Scores without test rows: by cross-validation, or on a share of the training rows; and probabilities from the same rows.
 
-The models that are scored so are fitted without the rows that score them, options chosen by validation and all; the model that
-stays is fitted to all rows.
+The models that are scored so are fitted without the rows that score them, what stands for missing cells and options chosen by
+validation and all; the model that stays is fitted to all rows.
 """
 
 from dataclasses import dataclass
@@ -59,19 +59,22 @@ def judged(spec: dict, split, final, progress=None) -> HeldOut:
         method = methods.create(spec["method"], seed=spec.get("seed"), **options)
         if progress is not None:
             method.progress = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
-        fit(method, split, kept)
+        X, X_out = split.part(kept, out)
+        weights = None if split.weights is None else split.weights[kept]
+        _fit(method, X, y[kept], weights)
         points = method.path_points() if options.get("lam_path") else [method]
-        found.append([_in_units(final, point, point.decision_function(split.X_train[out])) for point in points])
+        found.append([_in_units(final, point, point.decision_function(X_out)) for point in points])
         rows.append(out)
     by = f"{len(parts)}-fold cross-validation" if spec.get("cv") else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
     return HeldOut(by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)])
 
 
-def fit(method, split, rows=None) -> None:
-    """Train on the split's training rows, or these of them, with their weights where they have some."""
-    X, y, weights = split.X_train, np.asarray(split.y_train), split.weights
-    if rows is not None:
-        X, y, weights = X[rows], y[rows], None if weights is None else weights[rows]
+def fit(method, split) -> None:
+    """Train on the split's training rows, with their weights where they have some."""
+    _fit(method, split.X_train, np.asarray(split.y_train), split.weights)
+
+
+def _fit(method, X, y, weights):
     method.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
 
 

@@ -278,7 +278,8 @@ class Search:
             share = len(kept) / len(self.y)
             model = methods.create(candidate.method, seed=self.seed, **fixed | candidate.options() | {"lam": 1.0})
             scores = []
-            for fitted, decision in model.along(self.X[kept], self.y[kept], [lam * share for lam in lams], self.X[out]):
+            X, X_out = self.split.part(kept, out)
+            for fitted, decision in model.along(X, self.y[kept], [lam * share for lam in lams], X_out):
                 scores.append(self._score(fitted, decision, self.y[out]))
                 signed = [self.sign * score for score in scores]
                 if len(signed) > WAIT and max(signed[-WAIT:]) < max(signed):

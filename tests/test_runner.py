@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rfx.cli.progress import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
 from rfx.experiments import child, keys, results, runner
 from rfx.experiments.plan import Plan
@@ -99,6 +101,22 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
     before = path.read_bytes()
     again = runner.run(a_plan("a", "b", "c"), path, command=["/no/such/program"])
     assert (again.ran, again.exit_code, path.read_bytes()) == (0, 0, before)
+
+
+def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
+    told, run = [], spec("sphere:n=300,d=3", n_features=20)
+    runner.run(Plan("p", "a plan", "", "", [run]), tmp_path / "r.csv", progress=lambda *given: told.append(given))
+    (row,) = results.read(tmp_path / "r.csv")
+    assert row["status"] == "ok" and told[-1] == (1, 1, [])
+    steps = [step for done, total, working in told for name, step in working if step]
+    assert steps and "iteration" in steps[0] and "gap" in steps[0]
+    shown = Progress("p")
+    shown.runs(*next(given for given in told if given[2] and given[2][0][1]))
+    assert re.search(r"0 of 1 done, sphere:n=300,d=3 rf .*: step \d+, relative gap ", shown.line())
+    # half of the second of two runs is done
+    shown.start -= 30.0
+    shown.runs(1, 2, [("a", {"samples": 10, "share": 0.5}), ("b", None)])
+    assert shown.line() == "0:30, 1 of 2 done, a: 10 rows; b, 0:10 left"
 
 
 def test_a_longer_plan_runs_what_is_missing(tmp_path, stub):

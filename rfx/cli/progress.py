@@ -55,10 +55,15 @@ class Progress:
         """One step of training: see rfx.methods.watch for what it says."""
         self._words, self._share = words(entry), share(entry)
 
-    def count(self, done: int, total: int, words: str = "") -> None:
-        """So many of several equal things are done; words: the one at work."""
+    def count(self, done: int, total: int, words: str = "", more: float = 0.0) -> None:
+        """So many of several equal things are done; words: the ones at work; more: how many these come to so far."""
         self._words = f"{done} of {total} done" + (f", {words}" if words else "")
-        self._share = done / total if total else None
+        self._share = (done + more) / total if total else None
+
+    def runs(self, done: int, total: int, working) -> None:
+        """So many runs are done; working: (its name, the step that its solver told last, or None) for each that is at work."""
+        names = [f"{name}: {told}" if (told := words(step or {})) else name for name, step in working]
+        self.count(done, total, "; ".join(names), sum(share(step) or 0.0 for _, step in working if step))
 
     def say(self, text) -> None:
         """A line of its own on standard error."""

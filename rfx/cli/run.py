@@ -74,7 +74,7 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
 
     with _report(log) as report, Progress(loaded.name, quiet, report if log else None) as progress:
         say = report if log else (lambda text: None) if quiet else progress.say
-        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.count)
+        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.runs)
         say(_in_words(summary))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)

@@ -1,17 +1,21 @@
-"""One run in a process of its own: `python -m rfx.experiments.child SPEC [--fd N --parent PID]`.
+"""One run in a process of its own: `python -m rfx.experiments.child SPEC [--fd N --parent PID --tell N]`.
 
 SPEC is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output, because LIBLINEAR and
-LIBSVM print there; by hand, without --fd, it is printed.
+LIBSVM print there; by hand, without --fd, it is printed. --tell is a pipe that takes the solver's steps, a line of JSON each.
 """
 
 import json
 import os
 import sys
+import time
 import traceback
+from contextlib import suppress
 
 from rfx import env
 from rfx.errors import LockedError, NoData, OutOfTime, RfxError
 
+# Seconds between two steps that are told.
+TELL = 0.2
 NO_DATA = NoData.__name__  # params.error of a run whose data could not be had: worth trying again, unlike other failures
 
 
@@ -51,6 +55,25 @@ def _plain(value):
     return str(value)
 
 
+def _teller(fd):
+    """What writes a step to the pipe, now and then; a pipe that is full or that nobody reads is left alone."""
+    os.set_inheritable(fd, False)
+    os.set_blocking(fd, False)
+    last = -TELL
+
+    def tell(entry):
+        nonlocal last
+        if time.monotonic() - last < TELL:
+            return
+        last = time.monotonic()
+        # less than a pipe takes at once, so that lines stay whole
+        line = json.dumps(entry, default=_plain)
+        with suppress(OSError):
+            os.write(fd, line.encode()[:2000] + b"\n")
+
+    return tell
+
+
 def main(args) -> None:
     spec = json.loads(args[0])
     options = dict(zip(args[1::2], args[2::2]))
@@ -60,6 +83,8 @@ def main(args) -> None:
     if fd != 1:
         # A back end that outlives this process must not keep the row's file open.
         os.set_inheritable(fd, False)
+    if "--tell" in options:
+        spec["progress"] = _teller(int(options["--tell"]))
     row = outcome(spec)
     with os.fdopen(fd, "w", encoding="utf-8", errors="replace", closefd=False) as out:
         json.dump(row, out, default=_plain)

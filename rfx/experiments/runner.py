@@ -80,7 +80,8 @@ def run(
 
     `timeout` (seconds, for each run) goes before the plan's own. `report` gets one line a run. `command` is the child's command
     line, to which the spec is added. `trace` is the file for the traces of the runs that ask for one; by default it is beside the
-    results. `progress(done, total, words)` is told when a run begins or ends; words: the runs at work. Raises LockedError when
+    results. `progress(done, total, runs)` is told as runs begin, go on and end; runs: (words, the last step that its solver told, see
+    rfx.methods.watch, or None) for each run at work. Raises LockedError when
     another runner holds `path`, KeyboardInterrupt after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows
     that say so.
     """
@@ -119,9 +120,11 @@ class _Pool:
                         row["params"]["error"] = NO_DATA
                         self.write(spec, row)
                         continue
-                    self.children.append(_Child(spec, self.command, self.jobs, self.timeout))
+                    self.children.append(_Child(spec, self.command, self.jobs, self.timeout, self.progress is not None))
                     self.tell()
                 finished = [child for child in self.children if child.finished()]
+                if any([child.heard() for child in self.children]):
+                    self.tell()
                 for child in finished:
                     self.children.remove(child)
                     self.write(child.spec, child.row())
@@ -142,7 +145,7 @@ class _Pool:
 
     def tell(self):
         if self.progress is not None:
-            self.progress(self.done, self.total, "; ".join(describe(child.spec) for child in self.children))
+            self.progress(self.done, self.total, [(describe(child.spec), child.step) for child in self.children])
 
     def write(self, spec, row):
         steps = row.pop("trace", None)
@@ -160,8 +163,9 @@ class _Pool:
 class _Child:
     """One run: a process in a session of its own, so that Ctrl-C reaches the parent alone, which then ends it."""
 
-    def __init__(self, spec, command, jobs, timeout):
+    def __init__(self, spec, command, jobs, timeout, tells=False):
         self.spec = spec
+        self.step, self._steps, self._rest = None, None, b""
         self.timeout = timeout or spec.get("timeout")
         self.status = self.peak_mb = None
         self.timed_out = False
@@ -170,12 +174,37 @@ class _Child:
         job = {name: value for name, value in spec.items() if name != "timeout"}
         if jobs > 1 and not job.get("threads"):
             job["threads"] = max(1, env.threads() // jobs)
-        words = [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())]
+        words, passed = [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())], [self.answer.fileno()]
+        if tells:
+            self._steps, end = os.pipe()
+            os.set_blocking(self._steps, False)
+            words, passed = [*words, "--tell", str(end)], [*passed, end]
         self.started = time.monotonic()
         self.process = subprocess.Popen(
             [*command, *words], stdin=subprocess.DEVNULL, stdout=self.printed, stderr=subprocess.STDOUT,
-            pass_fds=(self.answer.fileno(),), start_new_session=True,
+            pass_fds=passed, start_new_session=True,
         )  # fmt: skip
+        if tells:
+            os.close(end)
+
+    def heard(self) -> bool:
+        """Whether its solver has told a step since this was asked last; `step` is the latest."""
+        if self._steps is None:
+            return False
+        told = b""
+        with suppress(BlockingIOError):
+            while piece := os.read(self._steps, 1 << 16):
+                told += piece
+        *lines, self._rest = (self._rest + told).split(b"\n")
+        for line in reversed(lines):
+            with suppress(ValueError):
+                self.step = json.loads(line)
+                return True
+        return False
+
+    def __del__(self):
+        if self._steps is not None:
+            os.close(self._steps)
 
     def finished(self) -> bool:
         if self.timeout and time.monotonic() - self.started > self.timeout and self.process.returncode is None:

@@ -5,7 +5,6 @@ import os
 from rfx.estimators.base import (
     Classifier,
     ManyTargets,
-    Regressor,
 )
 from rfx.estimators.incremental import (
     IncrementalClassifier,
@@ -78,7 +77,7 @@ class BlockRegressor(WeightedRegressor):
         timeout: float | None = None,
     ) -> None: ...
 
-class BoostingClassifier(Classifier):
+class BoostingClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -93,13 +92,14 @@ class BoostingClassifier(Classifier):
         max_iter: int | None = None,
         dtype: str = "float32",
         max_memory: float | None = None,
+        class_weight: dict | str | None = None,
         perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None: ...
 
-class BoostingRegressor(Regressor):
+class BoostingRegressor(WeightedRegressor):
     def __init__(
         self,
         *,

@@ -18,7 +18,7 @@ from rfx.solvers.ridge import solve_ridge_grid
 
 # With 2,000 rows and 512 features the validation prefers kernels that are too wide for all rows of ijcnn1 or covtype.
 ROWS, FEATURES = 4000, 1000
-# Of `loo`: the multiples of the median's bandwidth, rows, and what comparing these may cost (rows^2 times inputs) for a kernel of each |x_j - y_j|.
+# Of `loo`: the multiples of the median's bandwidth, rows, and what comparing these by each input may cost (rows^2 times inputs).
 LOO_FACTORS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 LOO_ROWS, LOO_COST = 800, 2e9
 # Below so many rows their errors say too little.

@@ -5,6 +5,7 @@ import os
 from rfx.estimators.base import (
     Classifier,
     ManyTargets,
+    Regressor,
 )
 from rfx.estimators.incremental import (
     IncrementalClassifier,

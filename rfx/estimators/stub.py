@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from rfx.estimators import making
+from rfx.estimators.base import Classifier, Regressor
 
 FILE = Path(__file__).with_name("__init__.pyi")
 
@@ -16,7 +17,7 @@ FILE = Path(__file__).with_name("__init__.pyi")
 def text() -> str:
     """The stub: a class with its signature for everything that rfx itself declares."""
     made = {name: make() for name, make in sorted(making.recipes(plugins=False).items())}
-    bases = {kind.__base__ for kind in made.values()}
+    bases = {kind.__base__ for kind in made.values()} | {Classifier, Regressor}  # what `load` gives
     lines = ["# Written by `make stub` from what methods and maps declare; see stub.py.", "", "import os", ""]
     for module in sorted({base.__module__ for base in bases}):
         lines += [f"from {module} import (", *(f"    {base.__name__}," for base in _sorted(bases, module)), ")"]

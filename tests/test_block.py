@@ -117,6 +117,25 @@ def test_one_block_is_the_exact_machine(loss, partition):
     assert ours.info["n_blocks"] == 1
 
 
+@pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
+@pytest.mark.parametrize(("loss", "tol"), [("squared_hinge", 1e-6), ("logistic", 1e-6), ("squared", 1e-10)])
+def test_liblinear_solves_the_same_problem(loss, tol, partition, tmp_path):
+    ours = block(loss=loss, partition=partition, tol=1e-8).fit(X[:300], LABELS[:300])
+    theirs = block(loss=loss, partition=partition, solver="liblinear", tol=tol).fit(X[:300], LABELS[:300])
+    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-4) and theirs.info["n_blocks"] == 5
+    assert -1e-9 <= theirs.info["gap"] <= 1e-3 * theirs.info["objective"]
+    np.testing.assert_allclose(theirs.decision_function(X[300:]), ours.decision_function(X[300:]), atol=0.02)
+    theirs.save(tmp_path / "m.npz")
+    np.testing.assert_array_equal(methods.load(tmp_path / "m.npz").predict(X), theirs.predict(X))
+
+
+def test_liblinear_on_several_classes_blocks_of_one_class_and_rows_that_are_the_same():
+    y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
+    rows, labels = np.repeat(X[:100], 2, axis=0), np.repeat(y[:100], 2)
+    ours, theirs = (block(loss="logistic", block_size=20, solver=solver, tol=1e-6).fit(rows, labels) for solver in ("rfx", "liblinear"))
+    np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=0.02)
+
+
 def test_larger_blocks_come_closer_to_the_exact_machine():
     exact = methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none").fit(X[:300], VALUES[:300]).predict(X[300:])
     for partition in ("hyperplanes", "uniform"):
@@ -180,12 +199,17 @@ def test_the_time_limit_ends_it():
     assert late.info["gap"] == late.info["objective"] == pytest.approx(0.5 * np.sum(VALUES**2))
 
 
-def test_refusals():
+def test_refusals(monkeypatch):
     with pytest.raises(UsageError, match="--partition is 'grid'; it must be one of hyperplanes, uniform"):
         methods.create("block", partition="grid")
     with pytest.raises(UsageError, match="--block-size is 0"):
         methods.create("block", block_size=0)
     with pytest.raises(UsageError, match="--block-size is 1000, which takes 2 MiB a block, more than the 1 MiB of --max-memory"):
         block(block_size=1000, max_memory=1).fit(X, VALUES)
+    with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, liblinear"):
+        block(solver="libsvm")
+    monkeypatch.setattr(env, "available_memory_mb", lambda: 2.0)
+    with pytest.raises(UsageError, match="--solver is liblinear, for which the kernel values of all blocks take 7 MiB; choose smaller"):
+        block(solver="liblinear", block_size=400, max_memory=100).fit(X, LABELS)
     with pytest.raises(UsageError, match="--loss is 'hinge'; it must be one of squared, squared_hinge, logistic"):
         block(loss="hinge").fit(X, LABELS)

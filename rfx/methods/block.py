@@ -11,20 +11,23 @@ the mean over all of them (divide and conquer, Zhang, Duchi and Wainwright 2015)
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from rfx import env, kernels, parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.methods import weights
 from rfx.methods.expansion import OPTIONS, ExpansionMethod
-from rfx.methods.options import CHOSEN_LAM, DTYPE, LOSS, MOST, TOL
+from rfx.methods.options import CHOSEN_LAM, DTYPE, LIBLINEAR, LOSS, MOST, SOLVER, TOL
 from rfx.methods.validation import GAMMA_FACTORS, LAMS
 from rfx.model import Array, check_within
 from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import dense
+from rfx.operators.sparse import SparseMatrix
 from rfx.options import Option
 from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.kernel.dense import solve_kernel_dense
+from rfx.solvers.published.liblinear import solve_liblinear
 
 
 class Block(ExpansionMethod):
@@ -53,6 +56,7 @@ class Block(ExpansionMethod):
         Option("block_size", int, "Most rows R of a block.", low=1, high=MOST, default=1000),
         CHOSEN_LAM,
         LOSS,
+        SOLVER.but(choices=SOLVER.choices | LIBLINEAR, default=None),
         TOL,
     )
     arrays = ExpansionMethod.arrays | {
@@ -66,7 +70,10 @@ class Block(ExpansionMethod):
         self._check_memory(X.shape[0])
         self.kernel_params = self._learn_kernel(X)
         self.partition, blocks = self._timed(self._cut, X)
-        solutions = self._solve(X, Y, blocks)
+        if self.params["solver"] == "liblinear":
+            solutions = [self._published(X, Y, blocks)]
+        else:
+            solutions = self._solve(X, Y, blocks)
         coef = np.concatenate([s.coef for s in solutions])
         if self.partition is None:
             coef = coef / len(blocks)
@@ -134,6 +141,33 @@ class Block(ExpansionMethod):
         with parallel.one_blas_thread():
             parallel.for_ranges(part, len(blocks))
         return solutions
+
+    def _published(self, X, Y, blocks) -> Solution:
+        """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block after block.
+
+        Within a block f = K c. With a root K = L L' that is the linear machine over the rows of L, c such that L'c = w; the roots
+        side by side are one CSR matrix.
+        """
+        # kept, handed over as nodes of 16 bytes and read by the child
+        need = sum(44 * len(block) ** 2 for block in blocks) / 2**20
+        if need > env.available_memory_mb():
+            raise UsageError(
+                f"--solver is liblinear, for which the kernel values of all blocks take {need:,.0f} MiB; choose smaller blocks or rfx"
+            )
+        rows, roots, inverses = kernels.prepare(self.params["kernel"], X, self.kernel_params, np.float64), [], []
+        for block in blocks:
+            own = rows.take(block)
+            values, vectors = np.linalg.eigh(kernels.block(self.params["kernel"], own, own, self.kernel_params))
+            used = values > len(block) * np.finfo(float).eps * values[-1]
+            roots.append(vectors[:, used] * np.sqrt(values[used]))
+            inverses.append(vectors[:, used] / np.sqrt(values[used]))
+        Z, more = SparseMatrix(sp.block_diag(roots, format="csr"), np.float64), {"seed": self.params["seed"]}
+        solution = self._each_output(
+            Y[np.concatenate(blocks)], lambda y, tell: solve_liblinear(Z, y, self.lam, self.loss, self._budget(), callback=tell, **more)
+        )
+        parts = np.split(np.asarray(solution.coef), np.cumsum([root.shape[1] for root in roots])[:-1])
+        solution.coef = np.concatenate([inverse @ w for inverse, w in zip(inverses, parts)])
+        return solution
 
     def _decide(self, X):
         if self.partition is None:

@@ -22,6 +22,10 @@ class SparseMatrix(Matrix):
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
             yield rows, self.Z[rows].astype(self.dtype).toarray()
 
+    def to_csr(self) -> sp.csr_matrix:
+        """The matrix itself, in float64."""
+        return self.Z
+
     def to_array(self, out=None):
         out = np.empty(self.shape, self.dtype) if out is None else out
         for rows, Z in self.row_blocks():

@@ -4,6 +4,7 @@ import re
 
 from rfx.errors import UsageError
 from rfx.operators.binned import BinnedMatrix
+from rfx.operators.sparse import SparseMatrix
 from rfx.solvers.base import Budget, Recorder, Solution
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l2 import l2_certificate
@@ -41,7 +42,7 @@ def solve_liblinear(
         "seed": seed,
     }
     record = Recorder(callback)
-    result, printed = backend.run(backend.from_blocks(Z.to_csr() if isinstance(Z, BinnedMatrix) else Z, y), job, budget)
+    result, printed = backend.run(backend.from_blocks(Z.to_csr() if isinstance(Z, (BinnedMatrix, SparseMatrix)) else Z, y), job, budget)
     # the weights are those of the label that LIBLINEAR lists first
     coef = result["coef"][:, 0] * (1.0 if squared or result["labels"][0] > 0 else -1.0)
     certificate = l1_certificate if penalty == "l1" else l2_certificate

@@ -165,27 +165,42 @@ def _sparse(arrays):
     return X
 
 
-def parquet(file, name: str) -> Table:
-    """The columns of a Parquet file, a path or a binary handle: numbers, truth values and words."""
+def parquet_file(file, name: str):
+    """The pyarrow ParquetFile of a path or a binary handle; DataError where it is none, or pyarrow is missing."""
     try:
         import pyarrow
-        import pyarrow.compute
         import pyarrow.parquet
     except ImportError:
         raise DataError(f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx[parquet]'") from None
-
     try:
-        content = pyarrow.parquet.ParquetFile(file)
-        metadata = content.metadata
-        if metadata.num_rows * max(1, metadata.num_columns) * 8 > archives.most_held():
-            raise DataError(f"{name} has {metadata.num_rows:,} rows of {metadata.num_columns:,} columns, more than memory holds")
+        return pyarrow.parquet.ParquetFile(file)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise _no_parquet(name, error) from None
+
+
+def _no_parquet(name, error) -> DataError:
+    return DataError(f"{name} is no Parquet file that can be read ({str(error).splitlines()[0] if str(error) else error!r:.200})")
+
+
+def parquet(file, name: str) -> Table:
+    """The columns of a Parquet file, a path or a binary handle: numbers, truth values and words."""
+    content = parquet_file(file, name)
+    import pyarrow
+
+    metadata = content.metadata
+    if metadata.num_rows * max(1, metadata.num_columns) * 8 > archives.most_held():
+        raise DataError(f"{name} has {metadata.num_rows:,} rows of {metadata.num_columns:,} columns, more than memory holds")
+    try:
         read = content.read()
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(
-            f"{name} is no Parquet file that can be read ({str(error).splitlines()[0] if str(error) else error!r:.200})"
-        ) from None
+        raise _no_parquet(name, error) from None
     if not read.num_rows or not read.num_columns:
         raise DataError(f"{name} has no rows or no columns")
+    return parquet_table(read, name)
+
+
+def parquet_table(read, name: str) -> Table:
+    """The Table of a pyarrow table."""
     if len(set(read.column_names)) < read.num_columns:
         raise DataError(f"{name} has two columns of the same name")
     return Table(
@@ -195,6 +210,7 @@ def parquet(file, name: str) -> Table:
 
 def _arrow(column, title, name):
     import pyarrow
+    import pyarrow.compute
 
     types, kind = pyarrow.types, column.type
     if types.is_dictionary(kind):

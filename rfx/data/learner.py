@@ -52,6 +52,19 @@ class Learner:
             raise DataError(f"{table.name} has one column, but a target and an input are needed; is it separated by something else?")
         self.columns = {position: _Seen(isinstance(table.columns[position], Words), not self.bounded) for position in kept}
 
+    @property
+    def word_columns(self) -> frozenset[int]:
+        """The positions of the columns that are words."""
+        return frozenset(position for position, seen in self.columns.items() if seen.words is not None)
+
+    def merge(self, other: "Learner") -> None:
+        """Learn what another learner has seen, of rows behind those of this one; both are bounded, with the same kinds of columns."""
+        if self.table.names != other.table.names:
+            raise DataError(f"{other.table.name} has other columns than {self.table.name}; give files of the same columns")
+        self.n_rows += other.n_rows
+        for position, seen in self.columns.items():
+            seen.merge(other.columns[position])
+
     def finish(self) -> Schema:
         """The schema of all rows seen. DataError for words that are no categories, a target without rows or with a missing cell."""
         table, inputs = self.table, []
@@ -110,6 +123,11 @@ class _Seen:
             if odd.any():
                 row = int(np.argmax(odd))
                 self.odd = f"{table.place(row)}: {table.title(position)} has {values.values[values.codes[row]]!r:.80}"
+
+    def merge(self, other: "_Seen"):
+        self.count, self.total, self.odd = self.count + other.count, self.total + other.total, self.odd or other.odd
+        for word, count in (other.words or {}).items():
+            self.words[word] = self.words.get(word, 0) + count
 
     def categories(self):
         return None if self.words is None else sorted(self.words)

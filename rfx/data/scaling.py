@@ -15,6 +15,11 @@ _VALUES_A_BLOCK = 1 << 20
 WIDE, FILLED = 1000, 0.05
 
 
+def as_floats(y):
+    """Numbers in float64: an array, but what lies on workers stays there."""
+    return np.asarray(y, np.float64) if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__") else y.astype(np.float64)
+
+
 def _checked(kind, kinds, what):
     if kind not in kinds:
         raise UsageError(f"{what} {kind!r} is unknown; there are {', '.join(kinds)}")
@@ -23,7 +28,12 @@ def _checked(kind, kinds, what):
 
 def keeps_sparse(X) -> bool:
     """Whether rows X (n, d) are such that their scaling must leave zeros alone: text, and what is like it."""
-    return scipy.sparse.issparse(X) and X.shape[1] > WIDE and X.nnz < FILLED * X.shape[0] * X.shape[1]
+    return scipy.sparse.issparse(X) and is_text(*X.shape, X.nnz)
+
+
+def is_text(n: int, d: int, entries: int) -> bool:
+    """Whether sparse rows (n, d) of so many entries are wide and mostly zeros."""
+    return d > WIDE and entries < FILLED * n * d
 
 
 def _blocks(X):
@@ -89,9 +99,14 @@ class Scaler:
 
     @classmethod
     def fit(cls, X, kind="none", weights=None):
-        """Learn from the training rows X (n, d), dense or csr; weights (n,) count for `standard` alone. UsageError for an unknown kind."""
+        """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) count for `standard` alone.
+
+        Raises UsageError for an unknown kind.
+        """
         _checked(kind, KINDS, "scaling")
         n, d = X.shape
+        if hasattr(X, "survey"):
+            return cls.of_parts(kind, X.survey)
         shift, scale = np.zeros(d), np.ones(d)
         if kind == "none":
             return cls(kind, shift, scale)
@@ -100,6 +115,15 @@ class Scaler:
         with np.errstate(over="ignore", invalid="ignore"):
             low, spread = column_spread(X, kind, weights)
         return cls.from_spread(kind, low, spread, keeps_sparse(X))
+
+    @classmethod
+    def of_parts(cls, kind, survey):
+        """What `fit` learns, from the Survey (rfx.data.survey_parts) of the rows."""
+        _checked(kind, KINDS, "scaling")
+        if kind == "none":
+            return cls(kind, np.zeros(survey.width), np.ones(survey.width))
+        spread = _deviations(survey.count, survey.mean, survey.squares) if kind == "standard" else (survey.low, survey.high - survey.low)
+        return cls.from_spread(kind, *spread, is_text(survey.count, survey.width, survey.entries))
 
     @classmethod
     def from_spread(cls, kind, low, spread, sparse=False):
@@ -130,6 +154,8 @@ class Scaler:
         A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width, and for a
         value that is not finite in dtype, by its row and column (from 1).
         """
+        if hasattr(X, "scaled"):
+            return X.scaled(self, dtype)
         X = self._fitted_width(X)
         with np.errstate(over="ignore", invalid="ignore"):
             out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
@@ -173,14 +199,19 @@ def column_spread(X, kind, weights=None):
 
 def _range(X):
     """Column minima, and maxima less minima."""
+    low, high = extremes(X)
+    return low, high - low
+
+
+def extremes(X):
+    """Column minima and maxima (d,), of sparse rows those of zeros that are not stored, too."""
     if scipy.sparse.issparse(X) and X.shape[1] > WIDE:
-        low, high = (np.asarray(found.toarray(), np.float64).ravel() for found in (X.min(axis=0), X.max(axis=0)))
-        return low, high - low
+        return tuple(np.asarray(found.toarray(), np.float64).ravel() for found in (X.min(axis=0), X.max(axis=0)))
     low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
     for _, block in _blocks(X):
         np.minimum(low, block.min(axis=0), out=low)
         np.maximum(high, block.max(axis=0), out=high)
-    return low, high - low
+    return low, high
 
 
 def _sparse_moments(X, weights):
@@ -210,7 +241,11 @@ def _moments(X, weights):
         squares += spread + delta**2 * (count * rows / (count + rows))
         mean += delta * (rows / (count + rows))
         count += rows
-    # What rounding leaves of a constant column is not variance.
+    return _deviations(count, mean, squares)
+
+
+def _deviations(count, mean, squares):
+    """(means, standard deviations) from sums of squared differences to the means; what rounding leaves of a constant is no variance."""
     noise = np.abs(mean) * count * np.finfo(np.float64).eps
     spread = np.sqrt(squares / count)
     return mean, np.where(spread > noise, spread, 0.0)
@@ -244,7 +279,8 @@ class TargetScaler:
         return cls(kind, low, high - low if high > low else 1.0)
 
     def transform(self, y):
-        return np.asarray(y, np.float64) if self.kind == "none" else (np.asarray(y, np.float64) - self.shift) / self.scale
+        y = as_floats(y)
+        return y if self.kind == "none" else (y - self.shift) / self.scale
 
     def inverse(self, y):
         """Back to the units of the data."""

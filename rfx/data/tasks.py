@@ -21,7 +21,11 @@ def guess_task(y) -> str:
     What was guessed from what is logged as a warning, which the command line shows. Raises UsageError for anything else:
     targets such as 1 to 10 may be marks or classes, and a wrong guess trains the wrong thing without a word.
     """
-    values, counts = np.unique(y, return_counts=True)
+    return guess_of(*np.unique(y, return_counts=True))
+
+
+def guess_of(values, counts) -> str:
+    """`guess_task` of the different targets `values`, ascending, each of which so many rows have."""
     whole = bool(np.all(values == np.round(values)))
     kind = "whole numbers" if whole else "numbers"
     seen = f"{len(values):,} different {kind} from {values[0]:g} to {values[-1]:g}"
@@ -30,11 +34,11 @@ def guess_task(y) -> str:
         seen = f"{' and '.join(f'{value:g}' for value in values)} only"
     elif not whole or len(values) > FEWEST_NUMBERS:
         task = "regression"
-    elif len(values) <= MOST_CLASSES and counts.min() >= max(_FEWEST_ROWS, _SMALLEST_SHARE * len(y) / len(values)):
+    elif len(values) <= MOST_CLASSES and counts.min() >= max(_FEWEST_ROWS, _SMALLEST_SHARE * counts.sum() / len(values)):
         task = "multiclass"
         seen += f", each in {counts.min():,} rows or more"
     else:
-        rare = f", the rarest in {counts.min():,} of {len(y):,} rows" if len(values) <= MOST_CLASSES else ""
+        rare = f", the rarest in {counts.min():,} of {counts.sum():,} rows" if len(values) <= MOST_CLASSES else ""
         raise UsageError(
             f"the targets are {seen}{rare}, which may be numbers or classes; say which, with --task regression or --task multiclass"
         )

@@ -1,0 +1,266 @@
+"""Rows of files cut into ranges that are read one without the other: bytes of a text, row groups of Parquet, whole files.
+
+Files are named by paths, patterns or addresses that fsspec opens. A line belongs to the range that its first byte is in, so that the
+ranges of a file have each of its lines once.
+"""
+
+import glob
+import io
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from rfx.data import archives, arrayfiles, csvtext, svmtext, tables
+from rfx.data.scan import LONGEST_LINE
+from rfx.errors import DataError, UsageError
+
+CHUNK = 8 << 20  # bytes of a text that are parsed together
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A file: kind (libsvm, csv, tsv, parquet), the units that it can be cut between, and its bytes."""
+
+    path: str
+    kind: str
+    units: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The units start .. stop-1 of a file; whole: all of it."""
+
+    path: str
+    start: int
+    stop: int
+    whole: bool
+
+
+def remote(path) -> bool:
+    """Whether a path is an address that fsspec opens."""
+    return "://" in str(path)
+
+
+def is_pattern(path) -> bool:
+    """Whether a path may stand for several files."""
+    return remote(path) or any(mark in str(path) for mark in "*?[")
+
+
+def found(path) -> list[str]:
+    """The files that a path or pattern stands for, sorted; DataError where there are none."""
+    if remote(path):
+        fs, inner = _filesystem(path)
+        names = [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))] if any(mark in inner for mark in "*?[") else [str(path)]
+    elif Path(path).is_dir():
+        names = sorted(str(own) for own in Path(path).iterdir() if own.is_file() and not own.name.startswith((".", "_")))
+    else:
+        names = sorted(glob.glob(str(path))) if is_pattern(path) and not Path(path).exists() else [str(path)]
+    if not names:
+        raise DataError(f"{path} stands for no file")
+    return names
+
+
+def _filesystem(path):
+    try:
+        import fsspec.core
+    except ImportError:
+        raise UsageError(f"{path} is an address that fsspec opens; pip install 'rfx[distributed]'") from None
+    try:
+        return fsspec.core.url_to_fs(str(path))
+    except (ImportError, ValueError, OSError) as error:
+        raise DataError(f"{path} can't be opened: {error}") from None
+
+
+def opened(path):
+    """A binary handle on the bytes of a file as they lie there; raises OSError, or DataError for an address of an unknown kind."""
+    if not remote(path):
+        return open(path, "rb")
+    fs, inner = _filesystem(path)
+    return fs.open(inner, "rb")
+
+
+def measured(path) -> Measured:
+    """What a file is; DataError where it can't be read."""
+    try:
+        with opened(path) as handle:
+            size = handle.seek(0, io.SEEK_END)
+            handle.seek(0)
+            head = handle.read(_HEAD)
+            packed = archives.codec(head[:8]) is not None and not head.startswith(b"PK")
+            if packed:
+                handle.seek(0)
+                head = archives.open_plain(handle).read(_HEAD)
+            kind = tables.kind_of_name(path) or tables.kind_of_content(head)
+            if kind not in ("libsvm", "csv", "tsv", "parquet"):
+                raise DataError(f"{path} is a .{kind} file, which workers don't read; rfx convert writes LIBSVM text, CSV or Parquet of it")
+            if not size:
+                raise DataError(f"{path} is empty")
+            return Measured(str(path), kind, _groups(handle, path) if kind == "parquet" else 1 if packed else size, size)
+    except archives.DAMAGE as error:
+        raise DataError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _groups(handle, path) -> int:
+    return arrayfiles.parquet_file(handle, str(path)).num_row_groups
+
+
+def cut(files: list[Measured], count: int) -> list[list[Piece]]:
+    """For each of `count` parts of about the same number of bytes its pieces, in the order of the files; parts may be empty."""
+    ends = list(accumulate(file.size for file in files))
+    cuts = []
+    for part in range(count + 1):
+        at = ends[-1] * part // count
+        number = min(bisect_right(ends, at), len(files) - 1)
+        file, before = files[number], ends[number] - files[number].size
+        cuts.append((number, file.units * (at - before) // file.size))
+    parts = []
+    for (first, start), (last, stop) in zip(cuts, cuts[1:]):
+        pieces = []
+        for number in range(first, last + 1):
+            file = files[number]
+            low, high = start if number == first else 0, stop if number == last else file.units
+            if low < high:
+                pieces.append(Piece(file.path, low, high, high - low == file.units))
+        parts.append(pieces)
+    return parts
+
+
+def texts(piece: Piece, chunk: int = CHUNK):
+    """(whole lines, where they begin) of a range of a text, or of all of one that is compressed."""
+    with opened(piece.path) as file:
+        handle = archives.open_plain(file) if piece.whole else file
+        at, stop = piece.start, None if piece.whole else piece.stop
+        if at:
+            handle.seek(at - 1)
+            at += len(_line(handle, piece)) - 1
+        rest, begin = b"", at
+        while stop is None or at < stop:
+            data = handle.read(chunk if stop is None else min(chunk, stop - at))
+            at += len(data)
+            text, last = rest + data, not data or at == stop
+            if last and text and not text.endswith(b"\n"):
+                text += _line(handle, piece)
+            end = len(text) if last else text.rfind(b"\n") + 1
+            text, rest = text[:end], text[end:]
+            if len(rest) > LONGEST_LINE:
+                raise DataError(f"{piece.path}, byte {begin:,}: the line there is longer than {LONGEST_LINE:,} bytes, which no row is")
+            if text:
+                yield text, begin
+                begin += len(text)
+            if not data:
+                return
+
+
+def _line(handle, piece) -> bytes:
+    line = handle.readline(LONGEST_LINE + 1)
+    if len(line) > LONGEST_LINE:
+        raise DataError(f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, which no row is")
+    return line
+
+
+def dialect(file: Measured, header: bool | None):
+    """How a CSV text is written."""
+    with opened(file.path) as raw:
+        head = (archives.open_plain(raw) if file.units == 1 else raw).read(_HEAD)
+    return csvtext.dialect(head, file.path, header, "\t" if file.kind == "tsv" else None)
+
+
+# ---------------------------------------------------------------------- rows
+
+
+class LibsvmRanges:
+    """Rows of LIBSVM text."""
+
+    def __init__(self, zero_based: bool = False):
+        self.zero_based = zero_based
+
+    def chunks(self, piece):
+        """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as wide as the chunk's largest index."""
+        import scipy.sparse
+
+        for raw, begin in texts(piece):
+            labels, indptr, indices, values, bad = svmtext.parse(raw, self.zero_based)
+            if bad >= 0:
+                end = raw.find(b"\n", bad)
+                column, message = next(svmtext.line_problems(raw[bad : end if end >= 0 else len(raw)], self.zero_based))
+                raise DataError(f"{piece.path}, the line at byte {begin + bad:,}, column {column}: {message}")
+            if len(labels):
+                width = int(indices.max()) + 1 if len(indices) else 0
+                yield scipy.sparse.csr_matrix((values, indices, indptr), (len(labels), width)), labels
+
+
+class TableRanges:
+    """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and y, needed for `chunks` alone."""
+
+    def __init__(self, shape=None, forced=frozenset(), schema=None):
+        self.shape, self.forced, self.schema = shape, forced, schema
+
+    def tables(self, piece):
+        """The tables of a piece, some megabytes at a time."""
+        yield from self._groups(piece) if self.shape is None else self._records(piece)
+
+    def _groups(self, piece):
+        with opened(piece.path) as handle:
+            file = arrayfiles.parquet_file(handle, piece.path)
+            for group in range(piece.start, piece.stop):
+                yield arrayfiles.parquet_table(file.read_row_group(group), piece.path)
+
+    def _records(self, piece):
+        for raw, begin in texts(piece):
+            if b'"' in raw:
+                odd = next((line for line in raw.split(b"\n") if line.count(b'"') % 2), None)
+                if odd is not None:
+                    raise DataError(
+                        f"{piece.path}: a cell goes over several lines ({odd.decode('utf-8', 'replace'):.60} …), so that the file can't be "
+                        "cut into ranges; save it without line ends in cells, or as Parquet"
+                    )
+            if begin == 0 and self.shape.header:
+                own = csvtext.dialect(raw[:_HEAD], piece.path, True, self.shape.separator)
+                if own.names != self.shape.names:
+                    raise DataError(f"{piece.path} has other columns than {self.shape.name}; give files of the same columns")
+            try:
+                table = csvtext.parse(raw, self.shape, 1, self.forced, begin == 0)
+            except DataError as error:
+                raise DataError(f"{error} (lines are counted from byte {begin:,})" if begin else str(error)) from None
+            if table is not None:
+                yield table
+
+    def chunks(self, piece):
+        """(X, y) of the rows of a piece, as the schema has them."""
+        for table in self.tables(piece):
+            yield self.schema.encode(table)
+
+
+class Pieces:
+    """The rows of the pieces of one part."""
+
+    def __init__(self, reader, pieces):
+        self.reader, self.pieces = reader, pieces
+
+    def chunks(self):
+        for piece in self.pieces:
+            yield from _said(piece.path, self.reader.chunks(piece))
+
+    def tables(self):
+        for piece in self.pieces:
+            yield from _said(piece.path, self.reader.tables(piece))
+
+
+class Arrays:
+    """Rows X (n, d), array or CSR, and y (n,) that are there already."""
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def chunks(self):
+        yield self.X, self.y
+
+
+def _said(path, found):
+    try:
+        yield from found
+    except archives.DAMAGE as error:
+        raise DataError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None

@@ -1,0 +1,104 @@
+"""What scaling and the task are learnt from, of rows in parts: each part is looked through where it is, and what was seen is merged.
+
+Parts are merged in their order, so that nothing depends on who looked first.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.data.scaling import _moments, extremes
+from rfx.errors import DataError
+
+# Different targets that are counted.
+MOST_LABELS = 1000
+
+
+@dataclass
+class PartSurvey:
+    """count rows of `width` columns, `entries` numbers of them stored; low, high, mean of each column, and its squared differences summed.
+
+    mean and squares are None where they were not asked for. labels: {target: rows}, None where there are more than MOST_LABELS.
+    """
+
+    count: int
+    width: int
+    entries: int
+    low: np.ndarray
+    high: np.ndarray
+    mean: np.ndarray | None
+    squares: np.ndarray | None
+    labels: dict | None
+
+    def __add__(self, other: "PartSurvey") -> "PartSurvey":
+        if not self.count or not other.count:
+            return self if self.count else other
+        width = max(self.width, other.width)
+        (low, high), (low_there, high_there) = ((_wide(own.low, width), _wide(own.high, width)) for own in (self, other))
+        count, mean, squares = self.count + other.count, None, None
+        if self.mean is not None:
+            mean, delta = _wide(self.mean, width), _wide(other.mean, width) - _wide(self.mean, width)
+            squares = _wide(self.squares, width) + _wide(other.squares, width) + delta**2 * (self.count * other.count / count)
+            mean = mean + delta * (other.count / count)
+        labels = None
+        if self.labels is not None and other.labels is not None:
+            labels = dict(self.labels)
+            for label, rows in other.labels.items():
+                labels[label] = labels.get(label, 0) + rows
+            labels = labels if len(labels) <= MOST_LABELS else None
+        low, high = np.minimum(low, low_there), np.maximum(high, high_there)
+        return PartSurvey(count, width, self.entries + other.entries, low, high, mean, squares, labels)
+
+
+def _wide(values, width):
+    """Of columns that a part does not have, whose values are zeros there."""
+    return values if len(values) == width else np.concatenate([values, np.zeros(width - len(values))])
+
+
+def survey(source, moments: bool) -> PartSurvey:
+    """Of the rows of a source (rfx.data.ranges); moments: with means and squares."""
+    none = np.zeros(0)
+    total = PartSurvey(0, 0, 0, none, none, none, none, {})
+    for X, y in source.chunks():
+        if not X.shape[0]:
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, spread = _moments(X, None) if moments else (None, None)
+            low, high = extremes(X)
+        squares = spread**2 * X.shape[0] if moments else None
+        entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
+        values, counts = np.unique(y, return_counts=True)
+        labels = dict(zip(values.tolist(), counts.tolist())) if len(values) <= MOST_LABELS else None
+        total = total + PartSurvey(*X.shape, entries, low, high, mean, squares, labels)
+    return total
+
+
+def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
+    """(X, y) of the `count` rows of a source, scaled; finish(X): what is kept of some of them. y is float32 where that has it exactly.
+
+    X is an array, or CSR where finish gives that. DataError where the source has other rows than when it was surveyed.
+    """
+    y, at, dense, sparse = np.empty(count), 0, None, []
+    for raw, targets in source.chunks():
+        after = at + raw.shape[0]
+        if after > count or raw.shape[1] > width:
+            raise _changed()
+        X = finish(scaler.transform(raw, dtype=dtype))
+        y[at:after] = targets
+        if sp.issparse(X):
+            sparse.append(X)
+        elif dense is None:
+            dense = np.empty((count, width), dtype)
+            dense[at:after] = X
+        else:
+            dense[at:after] = X
+        at = after
+    if at != count or (sparse and dense is not None):
+        raise _changed()
+    exact = y.astype(np.float32)
+    return sp.vstack(sparse, format="csr") if sparse else dense, exact if np.array_equal(exact, y) else y
+
+
+def _changed():
+    return DataError("the rows are not what they were when they were looked through first; train again when the files stay as they are")

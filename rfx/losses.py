@@ -229,7 +229,7 @@ class Weighted:
 
 def labels_and_weights(loss, y):
     """(labels, weights) of the targets y of a loss: y and ones, or for a Weighted loss its signs and sizes."""
-    return (np.sign(y), np.abs(y)) if isinstance(loss, Weighted) else (y, np.ones(np.shape(y)))
+    return (np.sign(y), np.abs(y)) if isinstance(loss, Weighted) else (y, np.ones_like(y))
 
 
 def _sigmoid(t):

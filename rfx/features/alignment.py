@@ -6,6 +6,7 @@ alone; that of a mixture q of features is q.s (Sinha and Duchi 2016, equations 5
 
 import numpy as np
 
+from rfx.data.scaling import as_floats
 from rfx.operators.mapped import MapMatrix
 
 _FEATURES, _VALUES = 8192, 2**21
@@ -17,9 +18,10 @@ def scores(pool, X, Y, centred: bool = False) -> np.ndarray:
     Y: (n, k) targets, labels -1 and 1 for classes, a column for each class against the others. centred: less their means, as
     it must be for targets far from zero. A few megabytes of features are made at a time.
     """
-    Y = np.asarray(Y, dtype=np.float64)
+    Y = as_floats(Y)
     U = Y - Y.mean(axis=0) if centred else Y
-    return np.square(_sums(pool, X, U)).sum(axis=1)
+    sums = X.total(_sums, pool, U) if hasattr(X, "total") else _sums(pool, X, U)
+    return np.square(sums).sum(axis=1)
 
 
 def _sums(pool, X, U):

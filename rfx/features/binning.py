@@ -171,6 +171,23 @@ class Bins:
         return self._slots
 
 
+def merged(parts: list[Bins]) -> tuple[Bins, list[np.ndarray]]:
+    """The bins of all rows from those of parts of them, numbered as if the rows were one behind the other, and for each part the new
+    numbers (D,) int32 of its bins in their grids."""
+    keys, tables = [], [np.empty(len(own.keys), np.int32) for own in parts]
+    for grid in range(len(parts[0].starts) - 1):
+        seen = np.concatenate([own.of(grid) for own in parts])
+        ids, found = np.empty(len(seen), np.int32), np.empty(len(seen), np.uint64)
+        count = _number(seen, ids, np.empty(2 ** _slot_bits(len(seen)), np.int32), found)
+        keys.append(found[:count].copy())
+        at = 0
+        for own, table in zip(parts, tables):
+            first, last = own.starts[grid], own.starts[grid + 1]
+            table[first:last] = ids[at : at + last - first]
+            at += last - first
+    return Bins(np.concatenate(keys), _starts([len(own) for own in keys])), tables
+
+
 class BinMap:
     """A feature for each of some bins of the grids: as a feature map of a linear model, whose rows are CSR.
 

@@ -8,7 +8,7 @@ import numpy as np
 from rfx import kernels, losses
 from rfx import model as model_file
 from rfx.data import guess_task
-from rfx.data.scaling import Scaler, TargetScaler
+from rfx.data.scaling import Scaler, TargetScaler, as_floats
 from rfx.data.schema import Schema
 from rfx.errors import DataError, UsageError, or_near
 from rfx.methods import gamma, weights, width
@@ -170,7 +170,7 @@ class Method(Choosing):
 
     def _begin(self, X, y, sample_weight=None) -> tuple:
         """(scaled rows, encoded targets (n, k)) of the rows that count: all that is before the options' choice; raises as fit does."""
-        y = np.asarray(y, dtype=np.float64)
+        y = as_floats(y)
         if X.shape[0] == 0 or X.shape[0] != len(y):
             raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
         if y.ndim != 1:

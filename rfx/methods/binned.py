@@ -5,6 +5,7 @@ import numpy as np
 from rfx import env, losses
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
+from rfx.features.spread_bins import number_parts
 from rfx.methods.base import Method
 from rfx.methods.options import CHOSEN_GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.methods.watch import watcher
@@ -58,20 +59,21 @@ class BinnedMethod(Method):
         return super()._choose_loss()
 
     def _choose(self, X, Y):
-        self._check_memory(X.shape[0])
+        self._check_memory(X)
         super()._choose(X, Y)
 
     def _sample(self, X) -> BinningMap:
         """All --n-grids grids."""
         p = self.params
-        self._check_memory(X.shape[0])
+        self._check_memory(X)
         bandwidth = self._learn_kernel(X)["gamma"]
         return sample_grids(p["kernel"], X.shape[1], p["n_grids"], p["seed"], gamma=bandwidth)
 
-    def _check_memory(self, n_rows: int):
-        """Refuse more grids than there is memory for, before any is made; sets self.memory_left, MiB."""
+    def _check_memory(self, X):
+        """Refuse more grids than there is memory for, here or where the rows lie, before any is made; sets self.memory_left, MiB."""
+        n_rows, available = getattr(X, "share", (X.shape[0], None))
         size = self._bytes(2 if n_rows < 2**16 else 4)
-        limit = self.params["max_memory"] or env.available_memory_mb()
+        limit = self.params["max_memory"] or available or env.available_memory_mb()
         needed = size * self.params["n_grids"] * n_rows / 2**20
         if needed > limit:
             allowed = "--max-memory is" if self.params["max_memory"] else "there are only"
@@ -93,6 +95,8 @@ class BinnedMethod(Method):
 
     def _number(self, grids, X) -> tuple[Bins, BinnedMatrix]:
         """The bins that the rows of X are in, and the features."""
+        if hasattr(X, "features"):
+            return number_parts(grids, X)
         ids, bins = grids.number(X)
         return bins, BinnedMatrix(ids, bins.starts)
 

@@ -46,6 +46,7 @@ class LKRF(LinearMethod):
 
     name = "lkrf"
     weighted = True
+    spreads = True
     # bandwidth and bound together, for they depend on one another, then the others one by one
     searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
     stages = (("gamma", "rho"), ("lam",), ("n_features",))

@@ -44,6 +44,7 @@ class RB(BinnedMethod):
     default_loss = "squared"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     weighted = True
+    spreads = True
     # without a default, for a new one would make other runs of those that were made before
     options = (*OPTIONS, CHOSEN_LAM, GROW, SOLVER.but(choices=SOLVER.choices | LIBLINEAR, default=None))
 
@@ -88,9 +89,12 @@ class RB(BinnedMethod):
         Z, Y, loss = weights.problem(Z, Y, self.loss, weights.part(self.weights, rows))
         if loss.name == "squared":
             return solve_dual_ridge(Z, Y, lam, loss, budget, start, callback)
-        starts = [None] * Y.shape[1] if start is None else start.T
-        outputs = [solve_dual_l2(Z, y, lam, loss, budget, own, for_output(callback, k)) for k, (y, own) in enumerate(zip(Y.T, starts))]
-        return DualSolution(**vars(stack(outputs)), dual=np.stack([output.dual for output in outputs], axis=1))
+        outputs = []
+        for k in range(Y.shape[1]):
+            own = None if start is None else start[:, k]
+            outputs.append(solve_dual_l2(Z, Y[:, k], lam, loss, budget, own, for_output(callback, k)))
+        dual = np.stack([output.dual for output in outputs], axis=1) if Z.rows_here else None
+        return DualSolution(**vars(stack(outputs)), dual=dual)
 
     def _grow(self, grids, X, Y):
         """(bins, features, dual to start from) of as many grids as the error of held-out rows asks for.

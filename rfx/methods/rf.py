@@ -15,6 +15,7 @@ class RF(LinearMethod):
     name = "rf"
     watches = True
     weighted = True
+    spreads = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     options = (

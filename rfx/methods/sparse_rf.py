@@ -9,7 +9,7 @@ from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
 from rfx.methods.validation import GAMMA_FACTORS, L1_HELP, error, l1_lams
-from rfx.operators.mapped import MapMatrix, feature_matrix, told_memory_mb
+from rfx.operators.mapped import computed, feature_matrix, told_memory_mb
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
@@ -30,6 +30,7 @@ class SparseRF(LinearMethod):
     name = "sparse-rf"
     watches = True
     weighted = True
+    spreads = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMBDAS}
     options = (
@@ -73,11 +74,11 @@ class SparseRF(LinearMethod):
         lams = self._path_lams()
         Z = self._timed(feature_matrix, feature_map, X, 1.0, self.params["max_memory"])
         Z, Y, loss = weights.problem(Z, Y, self.loss, self.weights)
-        outputs = [path_l1(Z, y, lams, loss, self._budget()) for y in Y.T]
+        outputs = [path_l1(Z, Y[:, k], lams, loss, self._budget()) for k in range(Y.shape[1])]
         return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
 
     def _solve(self, feature_map, X, Y, lam, callback=None) -> Solution:
-        p, Z = self.params, MapMatrix(feature_map, X)
+        p, Z = self.params, computed(feature_map, X)
         budget = replace(self._budget(), memory_mb=p["max_memory"] or told_memory_mb(Z.size_mb))
         if p["solver"] == "prcd":
             Z = self._timed(Z.by_columns, budget.memory_mb)

@@ -17,7 +17,8 @@ def check(X, scaling: str, vectors: int, itemsize: int) -> None:
 
     CSR rows stay sparse where they are not scaled, or wide and mostly zeros; others take itemsize bytes an input. Raises DataError.
     """
-    rows = 0 if stays_sparse(X, scaling) else X.shape[0]
+    # rows in parts take no memory here
+    rows = 0 if stays_sparse(X, scaling) or hasattr(X, "survey") else X.shape[0]
     vector = VECTOR if X.shape[1] <= WIDE else WIDE_VECTOR
     needed = X.shape[1] * (SCALING + rows * itemsize + vector * vectors) / 2**20
     available = env.available_memory_mb()

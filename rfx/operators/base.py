@@ -10,10 +10,13 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from rfx import env
+from rfx.counters import uniforms
 
 BLOCK_BYTES = 32 * 2**20
 # Seconds for an entry that is read and for one that is computed: only their ratio matters.
 READ, COMPUTED = 3e-10, 1.5e-9
+# The most rows of which some are drawn by a permutation of all, and the stream of numbers that more are drawn by.
+_PERMUTED, _DRAW = 1 << 22, 48
 
 
 class Matrix(ABC):
@@ -25,6 +28,8 @@ class Matrix(ABC):
     shape: tuple[int, int]
     dtype: np.dtype
     cost = READ
+    # whether what has a number for each row is an array in this process, so that an N x N matrix can be made
+    rows_here = True
 
     @property
     def computed(self) -> bool:
@@ -110,6 +115,25 @@ class Matrix(ABC):
         for columns, Z in self.column_blocks():
             out[columns] = Z.T
         return DenseMatrix(out.T)
+
+    def draw(self, count: int):
+        """What `rows` takes for `count` of the rows, as `drawn` has them."""
+        return drawn(self.shape[0], count)
+
+    def constant(self, value: float):
+        """(N,) the same number for every row."""
+        return np.full(self.shape[0], value)
+
+    def gathered(self) -> "Matrix":
+        """This matrix in the memory of this process."""
+        return self.hold()
+
+    def total(self, function, *vectors):
+        """function(matrix, *vectors), a sum over the rows: an array or a tuple of them; vectors: (N,) or (N, k), or None.
+
+        Where the rows are parts, it is the sum of what the function, one of a module, gives for each of them.
+        """
+        return function(self, *vectors)
 
     # ------------------------------------------------------------------ products, in float64
 
@@ -202,6 +226,25 @@ class Matrix(ABC):
         """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
         weights = np.ones(self.shape[0]) if weights is None else weights
         return sum((weights[rows] @ np.square(Z, dtype=np.float64) for rows, Z in self.row_blocks()), np.zeros(self.shape[1]))
+
+
+def drawn(size: int, count: int, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Those of `count` different numbers below `size`, ascending, that lie in start .. stop-1.
+
+    They depend on (size, count) alone, so that whoever has a part of the rows knows those of them that are drawn: the first of a
+    permutation, or where that would take much memory, one of each of `count` equal stretches.
+    """
+    stop = size if stop is None else stop
+    if count >= size:
+        return np.arange(start, stop)
+    if size <= _PERMUTED:
+        places = np.sort(np.random.default_rng(0).permutation(size)[:count])
+        return places[(places >= start) & (places < stop)]
+    first, last = start * count // size, min(count, -(-stop * count // size) + 1)
+    # whole numbers, for their products do not fit into 64 bits of a float
+    ends = np.array([k * size // count for k in range(first, last + 1)], np.int64)
+    places = ends[:-1] + (uniforms(0, _DRAW, first, last, 1)[:, 0] * np.diff(ends)).astype(np.int64)
+    return places[(places >= start) & (places < stop)]
 
 
 def ranges(size: int, width: int):

@@ -3,6 +3,8 @@
 Factors are made in the features' type, in one array: a float32 factor is a preconditioner, never the answer.
 """
 
+from functools import partial
+
 import numpy as np
 from scipy.linalg import blas, lapack
 
@@ -24,6 +26,14 @@ class Gram:
         self._syrk = blas.ssyrk if self.matrix.dtype == np.float32 else blas.dsyrk
         self._potrs = lapack.spotrs if self.matrix.dtype == np.float32 else lapack.dpotrs
         self._diagonal = self.diagonal = None
+
+    @classmethod
+    def of(cls, matrix) -> "Gram":
+        """Of a Gram matrix whose upper triangle is that of `matrix` (n, n), which it takes over where it is in Fortran order."""
+        own = cls.__new__(cls)
+        cls.__init__(own, 0, matrix.dtype)
+        own.matrix = np.asfortranarray(matrix)
+        return own
 
     def add_rows(self, Z):
         """Gram <- Gram + Z'Z for C-contiguous (rows, n) features."""
@@ -71,10 +81,14 @@ class Gram:
 
 def column_gram(Z, weights=None) -> Gram:
     """Z' diag(weights) Z, D x D."""
+    return Gram.of(Z.total(_column_gram, weights))
+
+
+def _column_gram(Z, weights):
     gram = Gram(Z.shape[1], Z.dtype)
     for rows, part in Z.row_blocks():
         gram.add_rows(part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None])
-    return gram
+    return gram.matrix
 
 
 def row_gram(Z) -> Gram:
@@ -153,13 +167,8 @@ class NystromFactor(Factor):
         super().__init__(Z, weights)
         size, dtype = Z.shape[1], Z.dtype
         rank = min(rank, size)
-        test = np.random.default_rng(0).standard_normal((size, rank), dtype=np.float32).astype(dtype, copy=False)
-        sketch = np.zeros((size, rank), dtype)
-        for rows, part in Z.row_blocks():
-            middle = part @ test
-            if weights is not None:
-                middle *= weights[rows, None].astype(dtype)
-            sketch += part.T @ middle
+        test = _test_matrix(size, rank, dtype)
+        sketch = Z.total(partial(_sketch, rank), weights)
         # a shift of the size of the rounding keeps the small factor positive definite; it is taken off again
         shift = float(np.finfo(dtype).eps) * np.sqrt(size) * max(np.sqrt(np.einsum("ij,ij", sketch, sketch, dtype=np.float64)), 1e-30)
         inner = _inner(test, sketch)
@@ -189,6 +198,22 @@ class NystromFactor(Factor):
         return self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(np.float64)
 
 
+def _test_matrix(size, rank, dtype):
+    return np.random.default_rng(0).standard_normal((size, rank), dtype=np.float32).astype(dtype, copy=False)
+
+
+def _sketch(rank, Z, weights):
+    """Z' diag(weights) Z times the test matrix, which is made where it is needed: it has D x rank numbers."""
+    test = _test_matrix(Z.shape[1], rank, Z.dtype)
+    sketch = np.zeros_like(test)
+    for rows, part in Z.row_blocks():
+        middle = part @ test
+        if weights is not None:
+            middle *= weights[rows, None].astype(Z.dtype)
+        sketch += part.T @ middle
+    return sketch
+
+
 def _inner(A, B):
     """A'B of tall matrices, sums in float64."""
     total = np.zeros((A.shape[1], B.shape[1]))
@@ -205,7 +230,10 @@ def choose_factor(Z, max_memory_mb: float):
     """
     n_rows, n_columns = Z.shape
     if min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
-        return RowFactor(Z) if n_rows < n_columns else ColumnFactor(Z)
+        if n_rows < n_columns and Z.rows_here:
+            return RowFactor(Z)
+        if n_columns**2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
+            return ColumnFactor(Z)
     return NystromFactor(Z, None, _rank(n_columns, Z.dtype, max_memory_mb))
 
 
@@ -213,7 +241,7 @@ def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
     """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than `max_memory_mb`.
 
     With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) / (1 - sqrt(d/m)))^2.
-    weights: (N,). The rows' own Gram matrix is the smaller one as long as rows < D.
+    weights: (N,), None for ones. The rows' own Gram matrix is the smaller one as long as rows < D.
     """
     n_rows, n_columns = Z.shape
     itemsize = Z.dtype.itemsize
@@ -227,7 +255,7 @@ def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
     if rows < min(n_rows, n_columns, 64):
         return NystromFactor(Z, weights, _rank(n_columns, Z.dtype, max_memory_mb)).prepare(lam)
     part, weights = _draw(Z, weights, rows)
-    return RowFactor(part.hold(), weights).prepare(lam)
+    return RowFactor(part.gathered(), None if weights is None else np.asarray(weights)).prepare(lam)
 
 
 def _draw(Z, weights, count):
@@ -235,8 +263,9 @@ def _draw(Z, weights, count):
     n_rows = Z.shape[0]
     if count >= n_rows:
         return Z, weights
-    chosen = np.sort(np.random.default_rng(0).permutation(n_rows)[:count])
-    return Z.rows(chosen), weights[chosen] * (n_rows / count)
+    chosen = Z.draw(count)
+    part = Z.rows(chosen)
+    return part, part.constant(n_rows / count) if weights is None else weights[chosen] * (n_rows / count)
 
 
 def _rank(n_columns, dtype, max_memory_mb):

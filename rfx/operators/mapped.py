@@ -62,11 +62,18 @@ class MapMatrix(Matrix):
         return self.rows(used).rmatvec(U[used])
 
 
+def computed(feature_map, X, scale: float = 1.0) -> Matrix:
+    """scale * feature_map(X), computed anew at every use: here, or where the parts of X lie."""
+    return X.features(feature_map, scale) if hasattr(X, "features") else MapMatrix(feature_map, X, scale)
+
+
 def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None) -> Matrix:
     """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is free), else computed anew.
 
-    Features of sparse rows that are sparse themselves are kept as CSR.
+    Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie where these do.
     """
+    if hasattr(X, "features"):
+        return X.features(feature_map, scale).hold(np.inf if max_mb is None else max_mb)
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)

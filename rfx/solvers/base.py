@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rfx.data.scaling import as_floats
 from rfx.errors import UsageError
 from rfx.losses import Weighted
 from rfx.parallel import until
@@ -149,13 +150,21 @@ def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
         raise UsageError(f"lambda is {lam}; it must be a positive number")
     if len(y) != Z.shape[0] or not len(y):
         raise UsageError(f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row, and at least one row")
-    y = np.ascontiguousarray(y, dtype=np.float64)
+    y = as_floats(y)
+    y = np.ascontiguousarray(y) if isinstance(y, np.ndarray) else y
     if isinstance(loss, Weighted):
         if not np.all(np.isfinite(y) & (y != 0)):
             raise UsageError("the weights of rows must be finite and not zero")
     elif loss.name != "squared" and not np.all(np.abs(y) == 1.0):
         raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
     return y
+
+
+def start_rows(warm, like):
+    """`start` of a solution with a number for each row, like the targets `like`."""
+    if warm is None:
+        return np.zeros_like(like)
+    return start(warm, like.shape) if isinstance(warm, np.ndarray) else warm.copy()
 
 
 def start(warm, shape) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from rfx.losses import Squared
 from rfx.operators.cg import conjugate_gradients, dots, ratio
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start_rows
 from rfx.solvers.line_search import line_minimum
 
 _RESTART = 500
@@ -42,7 +42,7 @@ def solve_dual_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=No
     `check_problem` does.
     """
     Y, record = check_problem(Z, Y, lam, loss, ("squared",)), Recorder(callback)
-    budget, A, n_iter = budget.filled(tol=1e-3, max_iter=1000), start(warm, Y.shape), 0
+    budget, A, n_iter = budget.filled(tol=1e-3, max_iter=1000), start_rows(warm, Y), 0
     while True:
         F = Z.outer(A) if A.any() else np.zeros_like(Y)
         R = Y - F - lam * A
@@ -87,7 +87,7 @@ def solve_dual_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callbac
     def direction(v, Kv, curvature, accuracy):
         return _direction(Z, v, Kv, curvature, lam, accuracy, budget.deadline)
 
-    found = newton(Z.outer, direction, y, lam, loss, budget, start(warm, y.shape), record, patience=np.inf)
+    found = newton(Z.outer, direction, y, lam, loss, budget, start_rows(warm, y), record, patience=np.inf)
     return DualSolution(**vars(found) | {"coef": Z.rmatvec(found.coef)}, dual=found.coef)
 
 
@@ -97,8 +97,8 @@ def newton(times, direction, y, lam, loss, budget, begun, record, n_iter=0, pati
     times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy ||v||. n_iter: steps made
     before, which count. patience: steps without a smaller gap after which rounding has the last word.
     """
-    a = np.array(begun, dtype=np.float64)
-    f = times(a) if a.any() else np.zeros(len(y))
+    a = begun.copy()
+    f = times(a) if a.any() else np.zeros_like(y)
     best, waited = np.inf, 0
     while True:
         v = lam * a + loss.derivative(f, y)
@@ -143,7 +143,7 @@ def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
     def product(p):
         if part is not Z:
             return lam * p + roots * part.outer(roots * p)
-        full = np.zeros(len(v))
+        full = np.zeros_like(v)
         full[chosen] = roots * p
         return lam * p + roots * Z.outer(full)[chosen]
 

@@ -44,21 +44,20 @@ def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
 
     Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: SquaredHinge, Logistic or Squared.
     budget: tol is the relative duality gap (1e-4), max_iter are Newton steps (100; n_iter counts them), memory_mb is for the
-    preconditioner and rows that are held. warm: (D,) starting point; without it, one is found on nested subsets of the rows, which
-    the trace's `rows` tell. Raises UsageError as `check_problem` does.
+    preconditioner and rows that are held. warm: (D,) starting point; without it, one is found on subsets of the rows, small ones first,
+    which the trace's `rows` tell. Raises UsageError as `check_problem` does.
     """
     y = check_problem(Z, y, lam, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
     # what is known of zero without a look at the features, whose dual value is zero
-    at_zero = float(loss.value(np.zeros(len(y)), y).sum())
+    at_zero = float(loss.value(np.zeros_like(y), y).sum())
     newton = _Newton(loss, lam, len(y), budget, Recorder(callback), (np.zeros(Z.shape[1]), at_zero, at_zero))
     w = start(warm, Z.shape[1:])
     try:
         with until(budget.deadline):
             if warm is None:
-                order = np.random.default_rng(0).permutation(len(y))
                 for count in _levels(len(y)):
-                    chosen = np.sort(order[:count])
+                    chosen = Z.draw(count)
                     w = newton.run(Z.rows(chosen).hold(budget.memory_mb / 2), y[chosen], w, _LEVEL_TOLERANCE)
             newton.run(Z, y, w, budget.tol)
         status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
@@ -85,7 +84,7 @@ def l2_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
 
 
 class _Newton:
-    """Newton's method on nested sets of rows: what one call keeps from step to step and from set to set."""
+    """Newton's method on larger and larger sets of rows: what one call keeps from step to step and from set to set."""
 
     def __init__(self, loss, lam, n_rows, budget, record, reached):
         self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = loss, lam, n_rows, budget, record, 0
@@ -225,5 +224,5 @@ class _Problem:
 
 
 def _levels(n_rows):
-    """Sizes of the nested subsets on which the starting point is found; none where the whole is small."""
+    """Sizes of the subsets on which the starting point is found; none where the whole is small."""
     return [n_rows // part for part in (64, 16, 4) if n_rows // part >= _SMALLEST_LEVEL]

@@ -113,7 +113,7 @@ def _sampling_pays(Z, Y, lams):
         return False
     sampled = rows**2 * n_columns if rows < n_columns else 8 * n_columns**3
     whole = large * small**2 * _GRAM + small**3 / 3 * _GRAM
-    return 2 * (sampled * _GRAM + lams * _EXPECTED_STEPS * n_rows * n_columns * Y[:1].size * Z.cost) < whole
+    return 2 * (sampled * _GRAM + lams * _EXPECTED_STEPS * n_rows * n_columns * (Y.size // n_rows) * Z.cost) < whole
 
 
 class _Factors:
@@ -126,8 +126,7 @@ class _Factors:
 
     def sampled(self, lam):
         if self._sampled is None:
-            ones = np.ones(self.Z.shape[0])
-            self._sampled = sampled_factor(self.Z, ones, lam, _sampled_rows(len(ones)), self.limit / 2)
+            self._sampled = sampled_factor(self.Z, None, lam, _sampled_rows(self.Z.shape[0]), self.limit / 2)
         return self._sampled.prepare(lam)
 
     def whole(self, lam):

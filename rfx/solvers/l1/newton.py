@@ -128,7 +128,7 @@ class _Problem:
                 self._run()
         except Late:
             if self.decision is None:
-                self.coef, self.decision = np.zeros_like(self.coef), np.zeros(len(self.y))
+                self.coef, self.decision = np.zeros_like(self.coef), np.zeros_like(self.y)
             # zero is dual feasible, and its value is zero
             self.objective, self.dual = self._value(self.lam), max(self.dual, 0.0)
             self._record(0)
@@ -243,7 +243,7 @@ class _Problem:
             self._coarse()
         # After a short step, count the rows whose curvature it met on the way: few rows inside the margin say little.
         self.curvature = None if t > 0.5 else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
-        self.interior = self.loss.name == "squared_hinge" and (self.interior or t <= VERY_SHORT)
+        self.interior = self.loss.name == "squared_hinge" and self.Z.rows_here and (self.interior or t <= VERY_SHORT)
         coef[columns] = x if t == 1.0 else coef[columns] + t * direction[columns]
         self.decision += t * along
         self.n_iter += 1

@@ -1,0 +1,255 @@
+"""A feature matrix whose rows lie on Dask workers: each worker multiplies its own, and sums of the size of D travel in a tree."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx.operators.base import COMPUTED, READ, Matrix, drawn
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.mapped import MapMatrix
+from rfx.operators.spread.vectors import RowIndex, RowVector, written
+from rfx.operators.spread.vectors import evaluated as _evaluated
+
+# Bytes of an array that `to_array` fetches at most.
+_FETCHED = 1 << 31
+
+
+@dataclass
+class Computed:
+    """Features of a map, made anew at every use from the rows of a part."""
+
+    map: object
+    scale: float
+    cost = COMPUTED
+
+    @property
+    def form(self):
+        return self.map.n_features, self.map.dtype
+
+    def matrix(self, data):
+        return MapMatrix(self.map, data[0], self.scale)
+
+    def columns(self, index):
+        return Computed(self.map.select(index), self.scale)
+
+
+@dataclass
+class Held:
+    """Features that a part holds as an array; index: those of its columns that are meant, None for all."""
+
+    form: tuple
+    index: np.ndarray | None = None
+    cost = READ
+
+    def matrix(self, data):
+        return DenseMatrix(data) if self.index is None else DenseMatrix(data).columns(self.index)
+
+    def columns(self, index):
+        own = np.arange(self.form[0]) if self.index is None else self.index
+        return Held((len(own[index]), self.form[1]), own[index])
+
+
+@dataclass
+class Binned:
+    """Bin numbers of random binning features that a part holds."""
+
+    starts: np.ndarray
+    scale: float
+    cost = READ
+
+    @property
+    def form(self):
+        return int(self.starts[-1]), BinnedMatrix.dtype
+
+    def matrix(self, data):
+        return BinnedMatrix(data, self.starts, self.scale)
+
+
+class PartsMatrix(Matrix):
+    """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a RowVector.
+
+    data: a future for each part, from which `recipe` makes its features; counts: the rows of each; index: of a part's rows those that
+    are meant, a future for each part, None for all.
+    """
+
+    # what a part holds is its worker's business
+    computed = False
+    rows_here = False
+
+    def __init__(self, workers, data, recipe, counts, index=None):
+        self.workers, self.data, self.recipe, self.counts, self.index = workers, data, recipe, tuple(counts), index
+        columns, dtype = recipe.form
+        self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
+        self._shared = None
+
+    @property
+    def n_grids(self):
+        return len(self.recipe.starts) - 1
+
+    @property
+    def starts(self):
+        return self.recipe.starts
+
+    @property
+    def scale(self):
+        return self.recipe.scale
+
+    def parts(self):
+        raise TypeError("the parts of rows on workers are not gone through one by one")
+
+    # ------------------------------------------------------------------ rows and columns
+
+    def rows(self, index):
+        if not isinstance(index, RowIndex):
+            raise TypeError("of rows on workers some are meant by a RowIndex")
+        own = index.node.futures
+        if self.index is not None:
+            own = self.workers.each(_taken, self.index, own)
+        other = PartsMatrix(self.workers, self.data, self.recipe, index.counts, own)
+        other._shared = self._shared
+        return other
+
+    def columns(self, index):
+        return PartsMatrix(self.workers, self.data, self.recipe.columns(index), self.counts, self.index)
+
+    def draw(self, count):
+        starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
+        futures = [self.workers.submit(_drawn, n, count, *ends) for ends in zip(starts, starts[1:])]
+        return RowIndex(self.workers, futures, self.workers.results(self.workers.each(len, futures)))
+
+    def constant(self, value):
+        return RowVector.constant(self.workers, self.counts, value)
+
+    def hold(self, max_mb=np.inf):
+        """Held on the workers, where that takes at most `max_mb` and their own bound on each of them."""
+        if self.cost == READ or self.size_mb / len(self.workers.addresses) > min(max_mb, self.workers.memory_mb):
+            return self
+        return PartsMatrix(self.workers, self._each(_array), Held((self.shape[1], self.dtype)), self.counts)
+
+    def hold_rows(self, max_mb, kind=None):
+        return self
+
+    def by_columns(self, max_mb):
+        return self
+
+    def gathered(self):
+        return DenseMatrix(self.to_array())
+
+    def to_array(self, out=None):
+        if self.size_mb * 2**20 > _FETCHED:
+            raise TypeError(f"{self.size_mb:,.0f} MiB of features are more than are fetched from the workers")
+        found = np.concatenate(self.workers.results(self._each(_array)))
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    # ------------------------------------------------------------------ products
+
+    def _each(self, function, *vectors, args=()) -> list:
+        """A future for each part of function(its matrix, its part of the vectors, *args); a vector may be None, args futures."""
+        if self._shared is None:
+            self._shared = self.workers.shared(self.recipe)
+        for vector in vectors:
+            if vector is not None and vector.counts != self.counts:
+                raise ValueError(f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or other ones")
+        program, leaves = written([None if vector is None else vector.node for vector in vectors])
+        program, args = self.workers.shared(program), [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+        own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
+        index = self.index or [None] * len(self.counts)
+        return [
+            self.workers.submit(_apply, function, self._shared, data, at, program, values, *args)
+            for data, at, values in zip(self.data, index, own, strict=True)
+        ]
+
+    def _vector(self, futures, columns) -> RowVector:
+        return RowVector.of(self.workers, futures, self.counts, columns)
+
+    def _total(self, function, *vectors, args=()):
+        return self.workers.result(self.workers.total(self._each(function, *vectors, args=args)))
+
+    def total(self, function, *vectors):
+        return self._total(function, *vectors)
+
+    def matvec(self, W):
+        return self._vector(self._each(_matvec, args=(np.asarray(W, np.float64),)), W.shape[1:])
+
+    def rmatvec(self, U):
+        return self._total(_rmatvec, U)
+
+    def normal(self, P, weights=None):
+        return self._total(_normal, weights, args=(np.asarray(P, np.float64),))
+
+    def outer(self, U):
+        """The sums over the rows stay on the workers, too."""
+        sums = self.workers.total(self._each(_rmatvec, U))
+        return self._vector(self._each(_matvec, args=(sums,)), U.shape[1:])
+
+    def loss_pass(self, W, loss, y):
+        found = self._each(_loss_pass, y, args=(np.asarray(W, np.float64), loss))
+        F = self._vector([self.workers.submit(_entry, own, 0) for own in found], W.shape[1:])
+        value, G = self.workers.result(self.workers.total(found, pick=1))
+        return F, value, G
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        return self._total(_gram, weights, args=(left, right, dtype))
+
+    def gram_update(self, old, change, new, weights, dtype=None):
+        return self._total(_gram_update, change, weights, args=(old, new, dtype))
+
+    def squares(self, weights=None):
+        return self._total(_squares, weights)
+
+
+# ---------------------------------------------------------------------- on the workers
+
+
+def _apply(function, recipe, data, index, program, leaves, *args):
+    Z = recipe.matrix(data)
+    return function(Z if index is None else Z.rows(index), *_evaluated(program, leaves), *args)
+
+
+def _taken(first, second):
+    return first[second]
+
+
+def _drawn(n, count, start, stop):
+    return drawn(n, count, start, stop) - start
+
+
+def _entry(found, place):
+    return found[place]
+
+
+def _array(Z):
+    return Z.to_array()
+
+
+def _matvec(Z, W):
+    return Z.matvec(W)
+
+
+def _rmatvec(Z, U):
+    return Z.rmatvec(U)
+
+
+def _normal(Z, weights, P):
+    return Z.normal(P, weights)
+
+
+def _loss_pass(Z, y, W, loss):
+    F, value, G = Z.loss_pass(W, loss, y)
+    return F, (value, G)
+
+
+def _gram(Z, weights, left, right, dtype):
+    return Z.gram(left, right, weights, dtype)
+
+
+def _gram_update(Z, change, weights, old, new, dtype):
+    return Z.gram_update(old, change, new, weights, dtype)
+
+
+def _squares(Z, weights):
+    return Z.squares(weights)

@@ -1,0 +1,106 @@
+"""Rows of inputs and targets that lie on Dask workers, each of which reads, scales and keeps its own parts."""
+
+import time
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.data.survey_parts import load, survey
+from rfx.errors import DataError
+from rfx.operators.mapped import dense
+from rfx.operators.spread.matrix import Computed, PartsMatrix
+from rfx.operators.spread.vectors import Leaf, RowVector, located, written
+from rfx.operators.spread.vectors import evaluated as _evaluated
+
+# Numbers of rows that are fetched at most.
+_FETCHED = 1 << 25
+
+
+class SpreadRows:
+    """Rows X (n, d) and targets `y` (n,), a RowVector, of sources that workers read (rfx.data.ranges), one for each part.
+
+    They are surveyed where they lie; `scaled` has them read again, scaled and kept. y's numbers are there from then on. seconds: those
+    of both.
+    """
+
+    def __init__(self, workers, sources, moments: bool = False):
+        """sources: one a part, or futures of such. moments: survey means and deviations, too. Raises DataError where there are no rows."""
+        start = time.perf_counter()
+        surveys = [workers.submit(survey, source, moments, worker=_home(k, sources, workers)) for k, source in enumerate(sources)]
+        found = workers.results(surveys)
+        kept = [k for k, own in enumerate(found) if own.count]
+        if not kept:
+            raise DataError("the files have no rows")
+        self.workers, self.sources, self.counts = workers, [sources[k] for k in kept], tuple(found[k].count for k in kept)
+        self.survey = found[kept[0]]
+        for k in kept[1:]:
+            self.survey = self.survey + found[k]
+        self.shape, self.data, self.known = (self.survey.count, self.survey.width), None, None
+        self.y = RowVector(workers, Leaf(np.empty(0)), self.counts)
+        self.seconds = time.perf_counter() - start
+
+    def scaled(self, scaler, dtype) -> "SpreadRows":
+        """The rows scaled, kept on the workers; the same again as long as the scaling is."""
+        if self.known is not None and self.known[:2] == (scaler, dtype):
+            return self.known[2]
+        start, finish = time.perf_counter(), partial(dense, dtype=np.dtype(dtype))
+        other = object.__new__(SpreadRows)
+        other.workers, other.sources, other.counts, other.shape = self.workers, self.sources, self.counts, self.shape
+        other.survey, other.y = self.survey, self.y
+        other.data = [
+            self.workers.submit(load, source, count, self.shape[1], scaler, dtype, finish, worker=_home(k, self.sources, self.workers))
+            for k, (source, count) in enumerate(zip(self.sources, self.counts))
+        ]
+        self.y.node.futures = [self.workers.submit(_entry, own, 1) for own in other.data]
+        self.workers.results(self.workers.each(len, other.data))
+        self.known, self.seconds = (scaler, dtype, other), self.seconds + time.perf_counter() - start
+        return other
+
+    def __getitem__(self, index) -> np.ndarray:
+        """The scaled rows of these numbers, fetched."""
+        index = np.arange(self.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
+        if len(index) * self.shape[1] > _FETCHED and len(index) > 5000:
+            raise TypeError(f"{len(index):,} rows are more than are fetched from the workers")
+        owners, local = located(index, self.counts)
+        order = np.argsort(owners, kind="stable")
+        used = np.unique(owners)
+        found = self.workers.results([self.workers.submit(_rows, self.data[part], local[owners == part]) for part in used])
+        whole = sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+        return whole[np.argsort(order, kind="stable")]
+
+    @property
+    def share(self) -> tuple[int, float]:
+        """(rows of a worker, MiB that it has for them)."""
+        return -(-self.shape[0] // len(self.workers.addresses)), self.workers.memory_mb
+
+    def features(self, feature_map, scale: float = 1.0) -> PartsMatrix:
+        """scale * feature_map(X), computed at every use."""
+        return PartsMatrix(self.workers, self.data, Computed(feature_map, scale), self.counts)
+
+    def total(self, function, shared, *vectors):
+        """The sum over the parts of function(shared, X, *vectors)."""
+        program, leaves = written([vector.node for vector in vectors])
+        program, shared = self.workers.shared(program), self.workers.shared(shared)
+        own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
+        futures = [
+            self.workers.submit(_apply, function, shared, data, program, values) for data, values in zip(self.data, own, strict=True)
+        ]
+        return self.workers.result(self.workers.total(futures))
+
+
+def _home(part: int, parts, workers) -> int:
+    """The worker that is to read a part: neighbours lie together, so that their sums need not travel."""
+    return part * len(workers.addresses) // len(parts)
+
+
+def _entry(found, place):
+    return found[place]
+
+
+def _rows(data, index):
+    return data[0][index]
+
+
+def _apply(function, shared, data, program, leaves):
+    return function(shared, data[0], *_evaluated(program, leaves))

@@ -1,0 +1,190 @@
+"""Functions run on the parts of rows that lie on Dask workers, and sums over the parts in an order that never changes.
+
+Everything is a task without side effects: what a worker that dies has held is made anew by Dask from the tasks that made it.
+"""
+
+import contextlib
+import functools
+import os
+import pickle
+import socket
+import sys
+import time
+
+import numpy as np
+
+from rfx import cluster, env, parallel
+from rfx._version import __version__
+from rfx.errors import ClusterError, RfxError
+
+# Seconds between looks at the clock and the cluster while a result is waited for; those without any worker after which it is given up.
+_PATIENCE, _ALONE = 2.0, 60.0
+# Bytes of an argument that goes along with every task; a larger one is sent once and passed on among the workers.
+_INLINE = 1 << 17
+# Part of a worker's memory that features may take: beyond 60 percent Dask writes to disk.
+_HELD = 0.4
+
+
+@functools.cache
+def stamp() -> dict:
+    """What must be the same on all machines, for the same result or for any at all."""
+    import numba
+    import scipy
+
+    own = {"rfx": __version__, "Python": ".".join(map(str, sys.version_info[:2]))}
+    return own | {module.__name__: module.__version__ for module in (np, scipy, numba)}
+
+
+class Workers:
+    """The workers of a Dask client, on which the parts 0, 1, … of some rows lie."""
+
+    def __init__(self, client):
+        """Raises ClusterError where there are no workers, or other versions on them."""
+        self.client, self.home = client, _process()
+        with self.asked():
+            threads = cluster.wait_for_workers(client)
+            self.addresses, self.threads = sorted(threads), sum(threads.values())
+            found = client.run(_stamp_there)
+        for address, other in found.items():
+            _check(other, address)
+
+    def _known(self) -> dict:
+        return self.client.scheduler_info(n_workers=-1)["workers"]
+
+    @property
+    def memory_mb(self) -> float:
+        """MiB that parts may take on each worker, of what Dask allows it; infinite where it sets no bound."""
+        limits = [worker["memory_limit"] for worker in self._known().values()]
+        return min((limit for limit in limits if limit), default=np.inf) / 2**20 * _HELD
+
+    # ------------------------------------------------------------------ tasks
+
+    def submit(self, function, *args, worker=None):
+        """The future of function(*args) on a worker; worker: the number of one that is preferred. Futures among args become values."""
+        parallel.check_time()
+        where = {} if worker is None else {"workers": self.addresses[worker % len(self.addresses)], "allow_other_workers": True}
+        with self.asked():
+            return self.client.submit(_run, stamp(), self.home, function, *args, pure=False, **where)
+
+    def each(self, function, *parts) -> list:
+        """A future for each part of function of what these lists have for it."""
+        return [self.submit(function, *own) for own in zip(*parts, strict=True)]
+
+    def everywhere(self, function, *args) -> dict:
+        """function(*args) on every worker, by its address."""
+        with self.asked():
+            return self.client.run(function, *args)
+
+    def shared(self, value):
+        """What stands for a value among the arguments of all parts: itself where it is small, else a future of it."""
+        size = value.nbytes if isinstance(value, np.ndarray) else len(pickle.dumps(value, 5))
+        return value if size <= _INLINE else self.submit(_same, value)
+
+    def total(self, futures, pick: int | None = None):
+        """The future of the sum, of arrays or tuples of them, always by the same tree; pick: of that entry of each result."""
+        while len(futures) > 1 or pick is not None:
+            pairs = [futures[k : k + 2] for k in range(0, len(futures), 2)]
+            futures, pick = [self.submit(_add, pick, *pair) for pair in pairs], None
+        return futures[0]
+
+    # ------------------------------------------------------------------ results
+
+    def result(self, future):
+        """What a task returns, as `results`."""
+        return self.results([future])[0]
+
+    def results(self, futures) -> list:
+        """What tasks return, in their order.
+
+        Raises what they raised, parallel.Late after the deadline, ClusterError where the cluster is gone.
+        """
+        from distributed import TimeoutError as Waited
+        from distributed import wait
+
+        alone = None
+        while True:
+            parallel.check_time()
+            with self.asked():
+                with contextlib.suppress(Waited), self.client.as_current():
+                    wait(futures, timeout=_PATIENCE)
+                    return self.client.gather(futures)
+                alone = None if self._known() else alone or time.monotonic()
+            if alone is not None and time.monotonic() - alone > _ALONE:
+                raise ClusterError(f"no worker is left at {self._address}; start one (dask worker ADDRESS), and train again")
+
+    @property
+    def _address(self):
+        return getattr(self.client.scheduler, "address", "the scheduler")
+
+    @contextlib.contextmanager
+    def asked(self):
+        """ClusterError for what Dask raises where the cluster does not answer as it should; rfx's own errors go through."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+        from distributed.comm import CommClosedError
+
+        try:
+            yield
+        except (RfxError, parallel.Late):
+            raise
+        except KilledWorker as error:
+            raise ClusterError(
+                f"the same work ended {getattr(error, 'allowed_failures', 3) + 1} workers ({error.last_worker.address} was the last); if "
+                "they were short of memory, give them more, or more parts"
+            ) from None
+        except (FutureCancelledError, CommClosedError, OSError) as error:
+            raise ClusterError(f"the scheduler at {self._address} went away or does not answer ({_first(error)}); train again") from None
+        except (ImportError, pickle.UnpicklingError) as error:
+            raise ClusterError(f"a worker can't do its part ({_first(error)}); install rfx there as it is here") from None
+
+
+def here() -> str:
+    """What a message calls the worker that it is made on."""
+    from distributed import get_worker
+
+    try:
+        return f"worker {get_worker().address}"
+    except ValueError:
+        return "this machine"
+
+
+def _first(error) -> str:
+    return (str(error).splitlines() or [""])[0][:200] or type(error).__name__
+
+
+def _process() -> tuple:
+    return socket.gethostname(), os.getpid()
+
+
+def _stamp_there() -> dict:
+    return stamp()
+
+
+def _check(other: dict, address: str) -> None:
+    for name, version in stamp().items():
+        if other.get(name) != version:
+            raise ClusterError(f"worker {address} has {name} {other.get(name)}, but here it is {version}; install the same on all machines")
+
+
+def _run(expected, home, function, *args):
+    """A task: function(*args), by one thread unless it is the client's own process, on a worker of the versions that are expected."""
+    if expected != stamp():
+        own, name = stamp(), next(name for name in expected if expected[name] != stamp().get(name))
+        raise ClusterError(f"{here()} has {name} {own.get(name)}, but others have {expected[name]}; install the same on all machines")
+    if env.threads() != 1 and _process() != home:
+        env.set_threads(1)
+    return function(*args)
+
+
+def _same(value):
+    return value
+
+
+def _add(pick, first, *second):
+    """The sum of one or two results, or of entry `pick` of them."""
+    found = [value if pick is None else value[pick] for value in (first, *second)]
+    return functools.reduce(_plus, found)
+
+
+def _plus(a, b):
+    return tuple(map(_plus, a, b)) if isinstance(a, tuple) else a + b

@@ -83,6 +83,20 @@ from rfx.cli.progress import Progress, quiet_option
 )
 @click.option("--every", type=Count(), default=None, help="Steps between checkpoints; by default one at the end.")
 @click.option("--resume", is_flag=True, help="Go on from --checkpoint where it is there; the same input and options give the same model.")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS|local[:N]",
+    default=None,
+    help="Train on the workers of this Dask scheduler, or on N processes here, which each read their own part of --data: a file, a "
+    "pattern or a folder of files, or an address that fsspec opens (rf, sparse-rf, rb, lkrf).",
+)
+@click.option(
+    "--parts",
+    type=Count(),
+    default=None,
+    help="Parts that --scheduler cuts the rows into; the same parts give the same bits. By default one for each thread of a worker, "
+    "more where a part would be more than 64 MiB of the files.",
+)
 @quiet_option
 @force_option
 @threads_option
@@ -111,6 +125,8 @@ def command(
     checkpoint,
     every,
     resume,
+    scheduler,
+    parts,
     quiet,
     force,
     as_json,
@@ -144,7 +160,13 @@ def command(
     judging = {"cv": cv, "holdout": holdout, "calibrate": calibrate}
     heldout.check(judging | streaming | {"options": given})
     made = methods.create(method, **given)
+    if parts and not scheduler:
+        raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
     streamed.prepare(made, streaming)
+    if scheduler:
+        from rfx.experiments import spread
+
+        spread.check(made, judging | streaming | {"dataset": dataset, "split": split, "sample_weight": sample_weight, "curve": curve})
     if sample_weight is not None:
         weights.check_method(made)
     sources = named("--data", dataset) + named("--test", test) + ([("--sample-weight", sample_weight)] if sample_weight else [])
@@ -175,6 +197,8 @@ def command(
         "reading": reading(target, ignore, header, missing) or None,
         "strict": strict or None,
         "sample_weight": sample_weight,
+        "scheduler": scheduler,
+        "parts": parts,
     } | streaming
     spec |= judging
     place = None if model is None else Path(model)

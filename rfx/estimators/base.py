@@ -79,6 +79,19 @@ class MethodEstimator(BaseEstimator):
         self._keep(method)
         return self
 
+    def _fit_spread(self, X, y, classes: bool, weights):
+        """The fit of a Dask array or dataframe, whose rows stay where they are."""
+        from rfx.estimators import spread
+
+        if any(value is not None for value in weights.values()) or getattr(self, "class_weight", None) is not None:
+            raise ValueError("rows that lie spread (Dask) take no weights; leave sample_weight and class_weight out")
+        with in_python():
+            X, y, labels = spread.rows(self, X, y, self._create("binary" if classes else "regression"), classes)
+        self._train(("binary" if len(labels) <= 2 else "multiclass") if classes else "regression", X, y)
+        if classes:
+            self._label(labels)
+        return self
+
     def _keep(self, method):
         self.method_ = method
         # a closed form counts as one iteration
@@ -118,7 +131,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none".
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
+            lkrf).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
 
@@ -129,6 +143,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
         return self._fit(X, y)
 
     def _fit(self, X, y, **weights):
+        if hasattr(X, "__dask_graph__"):
+            return self._fit_spread(X, y, True, weights)
         X, y = checked(self, X, y)
         check_classification_targets(y)
         X, y, weights = self._weights(X, y, weights)
@@ -209,7 +225,8 @@ class Regressor(RegressorMixin, MethodEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none".
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
+            lkrf).
         y : array-like of shape (n_samples,)
             Targets.
 
@@ -220,6 +237,8 @@ class Regressor(RegressorMixin, MethodEstimator):
         return self._fit(X, y)
 
     def _fit(self, X, y, **weights):
+        if hasattr(X, "__dask_graph__"):
+            return self._fit_spread(X, y, False, weights)
         X, y = checked(self, X, y, y_numeric=True)
         return self._train("regression", X, np.asarray(y, np.float64), **weights)
 

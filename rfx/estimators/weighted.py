@@ -16,7 +16,8 @@ class WeightedClassifier(Classifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none".
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
+            lkrf).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -53,7 +54,8 @@ class WeightedRegressor(Regressor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none".
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
+            lkrf).
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -12,9 +12,9 @@ from rfx.errors import UsageError
 from rfx.kernels import KERNELS
 
 SCHEMA = 1
-# What a run is given but what does not decide its outcome: where the model goes, how many cores, how long it may take, its trace, who
-# is told.
-_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace", "progress"))
+# What a run is given but what does not decide its outcome: where the model goes, on how many cores or machines, how long it may take,
+# its trace, who is told.
+_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace", "progress", "scheduler", "parts"))
 # What a run has where nothing is said of it.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Options with a column of their own, which holds what came of them

@@ -23,11 +23,17 @@ def train(spec: dict):
 
     spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
     calibrate (see heldout), sample_weight (file), trace, curve (see streamed), reading (of a table, the fields of
-    data.reading.Reading), strict, stream, n_inputs, checkpoint, every, resume, progress.
+    data.reading.Reading), strict, stream, n_inputs, checkpoint, every, resume, scheduler, parts, progress.
     """
     heldout.check(spec)
     options = {key: value for key, value in spec["options"].items() if value is not None}
-    if spec.get("stream"):
+    if spec.get("scheduler"):
+        from rfx.experiments import spread
+
+        method = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        method.progress = spec.get("progress")
+        split = spread.train(method, spec)
+    elif spec.get("stream"):
         method = methods.create(spec["method"], seed=spec.get("seed"), **options)
         method.progress = spec.get("progress")
         split = streamed.train(method, spec)

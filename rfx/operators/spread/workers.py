@@ -132,10 +132,12 @@ class Workers:
                 f"the same work ended {getattr(error, 'allowed_failures', 3) + 1} workers ({error.last_worker.address} was the last); if "
                 "they were short of memory, give them more, or more parts"
             ) from None
-        except (FutureCancelledError, CommClosedError, OSError) as error:
-            raise ClusterError(f"the scheduler at {self._address} went away or does not answer ({_first(error)}); train again") from None
         except (ImportError, pickle.UnpicklingError) as error:
             raise ClusterError(f"a worker can't do its part ({_first(error)}); install rfx there as it is here") from None
+        except Exception as error:
+            if not isinstance(error, (FutureCancelledError, CommClosedError, OSError)) and self.client.status == "running":
+                raise
+            raise ClusterError(f"the scheduler at {self._address} went away or does not answer ({_first(error)}); train again") from None
 
 
 def here() -> str:

@@ -1,0 +1,289 @@
+"""Rows that lie on the workers of a Dask cluster of processes: the answer is the one machine's, whatever happens to the workers."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("distributed")
+
+from rfx import cluster, methods
+from rfx.data import csvtext, ranges, svmlight
+from rfx.data.scaling import Scaler
+from rfx.errors import ClusterError, DataError, UsageError
+from rfx.experiments import spread
+from rfx.features import sample
+from rfx.losses import SquaredHinge
+from rfx.operators import base
+from rfx.operators.base import drawn
+from rfx.operators.spread import workers as spread_workers
+from rfx.operators.spread.rows import SpreadRows
+from rfx.operators.spread.workers import Workers
+from rfx.solvers.base import Budget
+from rfx.solvers.l2 import solve_l2
+
+RNG = np.random.default_rng(5)
+X = np.round(RNG.normal(size=(700, 4)), 4)
+Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster.connect("local:2") as found:
+        yield found
+
+
+@pytest.fixture
+def workers(client):
+    client.wait_for_workers(2)
+    return Workers(client)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The rows in two files."""
+    place = tmp_path_factory.mktemp("rows")
+    for number, rows in enumerate((slice(0, 300), slice(300, None))):
+        svmlight.write(place / f"{number}.svm", X[rows], Y[rows])
+    return place
+
+
+def rows_of(workers, path, parts=3, **more):
+    files = [ranges.measured(own) for own in ranges.found(path)]
+    return SpreadRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in ranges.cut(files, parts)], **more)
+
+
+def trained(workers, path, name, parts=3, **options):
+    method = methods.create(name, **options)
+    rows = rows_of(workers, path, parts, moments=options.get("scaling") == "standard")
+    return method.fit(rows, rows.y)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("rf", {"loss": "squared", "task": "regression", "target_scaling": "minmax01"}),
+        ("rf", {"loss": "squared_hinge", "scaling": "standard"}),
+        ("rf", {"loss": "logistic", "gamma": "tuned"}),
+        ("rf", {"loss": "squared", "solver": "cg", "tol": 1e-9}),
+        ("sparse-rf", {"loss": "squared_hinge", "rounds": 2, "lam": 5.0}),
+        ("rb", {"loss": "squared", "n_grids": 8, "tol": 1e-7}),
+        ("rb", {"loss": "squared_hinge", "n_grids": 4, "tol": 1e-7, "lam": 10.0}),
+        ("lkrf", {"loss": "logistic", "pool": 200}),
+    ],
+)
+def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
+    options = {"task": "binary", "lam": 1.0, "seed": 3} | ({} if name == "rb" else {"n_features": 40}) | options
+    theirs = trained(workers, folder, name, **options)
+    ours = methods.create(name, **options).fit(X, Y)
+    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
+    assert theirs.info["gap"] <= 1.01 * max(ours.info["gap"], (options.get("tol") or 1e-4) * ours.info["objective"])
+    assert theirs.info["converged"] and theirs.info["kernel_params"] == pytest.approx(ours.info["kernel_params"], rel=1e-12)
+    np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2)
+
+
+def problem(workers, folder):
+    rows = rows_of(workers, folder).scaled(Scaler.fit(X, "minmax01"), np.float32)
+    Z = rows.features(sample("gaussian", 4, 50, 7, gamma=2.0), 50**-0.5)
+    return Z, rows.y
+
+
+def test_the_same_parts_give_the_same_bits_even_when_a_worker_is_killed(workers, folder):
+    Z, y = problem(workers, folder)
+    first = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10))
+    killed = []
+
+    def kill(entry, coef):
+        if entry["iteration"] == 2 and not killed:
+            killed.append(workers.client.run(os.getpid)[workers.addresses[0]])
+            os.kill(killed[0], signal.SIGKILL)
+
+    Z, y = problem(workers, folder)
+    second = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10), callback=kill)
+    assert killed and second.objective == first.objective
+    np.testing.assert_array_equal(first.coef, second.coef)
+
+
+def test_when_the_scheduler_goes_away_a_sentence_says_so(folder):
+    with cluster.connect("local:1") as client:
+        Z, y = problem(Workers(client), folder)
+        with pytest.raises(ClusterError, match="the scheduler at .* went away|has gone away"):
+            solve_l2(Z, y, 0.1, SquaredHinge, callback=lambda entry, coef: client.cluster.close())
+
+
+def test_time_that_is_up_ends_training(workers, folder):
+    Z, y = problem(workers, folder)
+    assert solve_l2(Z, y, 0.1, SquaredHinge, Budget(deadline=time.monotonic())).status == "timeout"
+
+
+def test_features_held_or_computed_are_the_same(workers, folder):
+    Z, y = problem(workers, folder)
+    held = Z.hold()
+    assert held.cost < Z.cost
+    w = RNG.normal(size=50)
+    np.testing.assert_array_equal(np.asarray(held.matvec(w)), np.asarray(Z.matvec(w)))
+    chosen = np.flatnonzero(y > 0)
+    np.testing.assert_allclose(held.rows(chosen).normal(w), Z.rows(chosen).normal(w), rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(y[chosen]), 1.0)
+    np.testing.assert_allclose(held.columns(np.array([3, 5])).to_array(), Z.to_array()[:, [3, 5]])
+
+
+def test_vectors_over_rows_are_arrays_to_numpy(workers, folder):
+    Z, y = problem(workers, folder)
+    f, own = Z.matvec(np.ones(50)), np.asarray(Z.matvec(np.ones(50)))
+    targets = np.asarray(y)
+    assert float((f + 1) @ y) == pytest.approx((own + 1) @ targets)
+    assert np.linalg.norm(f) == pytest.approx(np.linalg.norm(own))
+    assert np.count_nonzero(f > 0) == np.count_nonzero(own > 0) and np.array_equal(f, f) and not np.array_equal(f, y)
+    assert f.max() == own.max() and f.min() == own.min() and not np.zeros_like(f).any() and len(f) == len(own)
+    changed = f.copy()
+    changed[np.flatnonzero(f > 0)] = 0.0
+    np.testing.assert_array_equal(np.asarray(changed), np.where(own > 0, 0.0, own))
+    np.testing.assert_array_equal(f[np.array([650, 3, 299, 300])], own[[650, 3, 299, 300]])
+    with pytest.raises((ValueError, TypeError)):
+        f + np.zeros(len(f))
+
+
+def test_a_file_that_a_worker_does_not_see_is_named_with_it(workers, folder):
+    address = workers.addresses[0]
+    workers.client.run(os.chdir, str(folder))
+    workers.client.run(os.chdir, "/", workers=[address])
+    with pytest.raises(DataError, match=f"worker {address}.*0.svm"):
+        spread._files("0.svm", workers)
+
+
+def test_other_versions_are_refused(workers, monkeypatch):
+    other = spread_workers.stamp() | {"numpy": "0.1"}
+    monkeypatch.setattr(spread_workers, "stamp", lambda: other)
+    with pytest.raises(ClusterError, match="worker tcp.* has numpy .*; install the same"):
+        Workers(workers.client)
+    with pytest.raises(ClusterError, match="worker tcp.* has numpy"):
+        workers.result(workers.submit(len, [1]))
+
+
+@pytest.mark.parametrize(
+    "name, options, words",
+    [
+        ("kernel", {}, "needs all rows in one process; over rows on several machines there are .*rf"),
+        ("rf", {}, "--lam is validation"),
+        ("rf", {"lam": 1.0, "solver": "liblinear"}, "--solver is liblinear"),
+        ("rf", {"lam": 1.0, "class_weight": "balanced"}, "--class-weight is balanced"),
+        ("rb", {"lam": 1.0, "grow": 0.1}, "--grow is 0.1"),
+    ],
+)
+def test_what_needs_all_rows_in_one_process_is_refused(name, options, words):
+    with pytest.raises(UsageError, match=words):
+        spread.check(methods.create(name, **options), {"dataset": "rows.svm"})
+
+
+# ---------------------------------------------------------------------- ranges of files
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(st.text("ab1 :", max_size=7), max_size=12), min_size=1, max_size=4),
+    st.booleans(),
+    st.integers(1, 9),
+    st.integers(1, 20),
+)
+def test_ranges_have_every_line_once(tmp_path_factory, texts, ended, parts, chunk):
+    place, files = tmp_path_factory.mktemp("texts"), []
+    for number, lines in enumerate(texts):
+        text = "\n".join(["x", *lines]) + "\n" * ended
+        (place / f"{number}").write_text(text)
+        files.append(ranges.Measured(str(place / f"{number}"), "libsvm", len(text), len(text)))
+    whole = [line for file in files for line in open(file.path, "rb").read().splitlines()]
+    cut = ranges.cut(files, parts)
+    found = [line for part in cut for piece in part for text, _ in ranges.texts(piece, chunk) for line in text.splitlines()]
+    assert len(cut) == parts and found == whole
+
+
+def test_tables_in_ranges_are_read_as_whole(tmp_path):
+    lines = ["a,b,c"] + [f"{x:.3f},{'red' if x > 0 else 'blue'},{y:g}" for x, y in zip(X[:, 0], Y)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    file = ranges.measured(tmp_path / "t.csv")
+    shape = ranges.dialect(file, None)
+    assert shape.names == ("a", "b", "c")
+    tables = [table for part in ranges.cut([file], 5) for table in ranges.Pieces(ranges.TableRanges(shape), part).tables()]
+    assert sum(table.n_rows for table in tables) == len(X)
+    np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), Y)
+    (tmp_path / "q.csv").write_text('a,b\n1,"x\ny"\n2,z\n')
+    with pytest.raises(DataError, match="goes over several lines"):
+        file = ranges.measured(tmp_path / "q.csv")
+        list(ranges.Pieces(ranges.TableRanges(csvtext.Dialect(",", True, ("a", "b"), "q.csv")), ranges.cut([file], 1)[0]).tables())
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 400), st.lists(st.integers(0, 400), max_size=4), st.booleans())
+def test_rows_that_are_drawn_are_known_part_by_part(size, count, cuts, many):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "_PERMUTED", 0 if many else 1000)
+        check_drawn(size, min(size, count), cuts)
+
+
+def check_drawn(size, count, cuts):
+    whole = drawn(size, count)
+    assert len(np.unique(whole)) == count and whole.min() >= 0 and whole.max() < size
+    ends = sorted({0, size, *(cut for cut in cuts if cut < size)})
+    np.testing.assert_array_equal(np.concatenate([drawn(size, count, *own) for own in zip(ends, ends[1:])]), whole)
+
+
+# ---------------------------------------------------------------------- estimators and the command line
+
+
+def test_estimators_take_dask_arrays_and_dataframes(workers):
+    array, frames = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    import pandas
+
+    from rfx.estimators import RFClassifier, RFRegressor
+
+    words = np.where(Y > 0, "yes", "no")
+    options = {"lam": 1.0, "n_features": 30}
+    with workers.client.as_current():
+        theirs = RFClassifier(**options).fit(array.from_array(X, chunks=(250, 2)), array.from_array(words, chunks=300))
+        ours = RFClassifier(**options).fit(X, words)
+        assert theirs.info_["objective"] == pytest.approx(ours.info_["objective"], rel=1e-6)
+        assert list(theirs.classes_) == ["no", "yes"] and np.mean(theirs.predict(X) == ours.predict(X)) > 0.995
+        frame = pandas.DataFrame(X, columns=list("abcd"))
+        spread_frame = frames.from_pandas(frame.assign(y=X[:, 0] ** 2), npartitions=3)
+        theirs = RFRegressor(**options).fit(spread_frame[list("abcd")], spread_frame["y"])
+        ours = RFRegressor(**options).fit(frame, X[:, 0] ** 2)
+        assert theirs.info_["objective"] == pytest.approx(ours.info_["objective"], rel=1e-6)
+        assert list(theirs.feature_names_in_) == list("abcd") and theirs.n_features_in_ == 4
+        with pytest.raises(ValueError, match="lam is validation"):
+            RFClassifier().fit(array.from_array(X), array.from_array(Y))
+        with pytest.raises(ValueError, match="X contains NaN"):
+            RFRegressor(lam=1.0).fit(array.from_array(X * np.nan), array.from_array(Y))
+
+
+def test_train_by_a_scheduler(workers, folder, tmp_path):
+    from click.testing import CliRunner
+
+    from rfx.cli import cli
+
+    address = workers.client.scheduler.address
+    table = tmp_path / "t.csv"
+    rows = [f"{x},{'red' if z > 0 else 'blue'},{'on' if y > 0 else 'off'}" for (x, z), y in zip(X[:, :2], Y)]
+    table.write_text("\n".join(["a,colour,y", *rows]))
+    line = ["train", "--method", "rf", "--lam", "1", "--n-features", "30", "--json"]
+
+    def train(*more):
+        done = CliRunner().invoke(cli, [*line, *more])
+        assert done.exit_code == 0, done.output
+        import json
+
+        return json.loads(done.stdout)
+
+    ours, theirs = train("--data", str(table)), train("--data", str(table), "--scheduler", address, "--model", str(tmp_path / "m.npz"))
+    assert theirs["objective"] == pytest.approx(ours["objective"], rel=1e-6) and theirs["key"] == ours["key"]
+    assert theirs["params"]["train_score"] == pytest.approx(ours["params"]["train_score"])
+    model = methods.load(tmp_path / "m.npz")
+    assert model.schema.labels == ["off", "on"] and model.schema.titles() == ["a", "colour=blue", "colour=red"]
+    pattern = train("--data", str(folder / "*.svm"), "--scheduler", address, "--parts", "5", "--test", str(folder / "0.svm"))
+    assert pattern["n_train"] == len(X) and pattern["n_test"] == 300 and pattern["params"]["parts"] == 5
+    done = CliRunner().invoke(cli, [*line, "--data", "sphere", "--scheduler", address])
+    assert isinstance(done.exception, UsageError) and "give files that the workers see" in str(done.exception)

@@ -259,7 +259,7 @@ reproduce-dai2014-fig1-molecularspace-quick: $(STAMP) ## The same with some thou
 reproduce-dai2014-synthetic: $(STAMP) ## Dai et al. 2014: the ripple, rates and all methods
 	$(call reproduce-figure,dai2014-synthetic,)
 
-reproduce-dai2014-synthetic-quick: $(STAMP) ## The same with a quarter of the steps
+reproduce-dai2014-synthetic-quick: $(STAMP) ## The same with an eighth of the steps
 	$(call reproduce-figure,dai2014-synthetic,-quick)
 
 reproduce-dai2014-complexity: $(STAMP) ## Dai et al. 2014: computation and storage, measured powers

@@ -1,0 +1,190 @@
+"""Doubly stochastic gradients and dual coordinate ascent beside what one would write, or take, instead; in turns, in one process.
+
+step: one step of batch and block 1,024 over 50 earlier blocks, beside numpy (its generator, float64 cosines) and PyTorch on the CPU
+(its generator, float32), both of which draw the earlier features again. sdca: r-sdca to LIBLINEAR's dual objective (-s 3, hinge, no
+bias) on the same 256 features, gaps beside. error: of doubly-sgd and of scikit-learn's RBFSampler + SGDClassifier after equal
+processor seconds.
+Run: python benchmarks/bench_doubly.py [--parts step sdca error] [--data covtype mnist-8vs6] [--seconds 20] [--pairs 3]
+"""
+
+import argparse
+import os
+
+import numpy as np
+from pairs import add_pairs, machine, ratios, spread, timed, turns
+
+from rfx import data, env, losses, methods
+from rfx.features import sample
+from rfx.features.growing import GrowingMap
+from rfx.operators.dense import DenseMatrix
+from rfx.solvers.base import Budget
+from rfx.solvers.published import backend
+from rfx.solvers.stochastic.doubly import DoublySGD
+from rfx.solvers.stochastic.sdca import LinearSDCA
+from rfx.solvers.stochastic.steps import Steps
+
+EARLIER, BATCH, BLOCK, INPUTS = 50, 1024, 1024, 50
+
+
+def ours(X, Y, max_memory_mb):
+    """A step over EARLIER blocks, anew each time; max_memory_mb: for frequencies that are kept."""
+    growing = GrowingMap("gaussian", INPUTS, 0, {"gamma": 0.1}, max_memory_mb=max_memory_mb)
+    solver = DoublySGD(growing, 1, losses.get_loss("hinge"), 1e-6, Steps("constant", step0=1.0), block=BLOCK)
+    for _ in range(EARLIER):
+        solver.step(X[:8], Y[:8])
+    start = solver.state()
+
+    def run():
+        solver.restore(start)
+        return solver.step(X, Y)
+
+    return run
+
+
+def by_numpy(X, Y):
+    X, alpha = X.astype(np.float64), np.ones((EARLIER, BLOCK))
+
+    def features(i):
+        rng = np.random.default_rng(i)
+        return np.sqrt(2) * np.cos(X @ (np.sqrt(0.2) * rng.standard_normal((INPUTS, BLOCK))) + rng.uniform(0, 2 * np.pi, BLOCK))
+
+    def run():
+        f = sum(features(i) @ alpha[i] for i in range(EARLIER))
+        return features(EARLIER).T @ np.where(Y[:, 0] * f < 1, -Y[:, 0], 0.0) / (BATCH * BLOCK)
+
+    return run
+
+
+def by_torch(X, Y):
+    """None where there is no PyTorch."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    torch.set_num_threads(env.threads())
+    rows, signs, alpha = torch.from_numpy(X), torch.from_numpy(Y[:, 0].astype(np.float32)), torch.ones(EARLIER, BLOCK)
+
+    def features(i):
+        draw = torch.Generator().manual_seed(i)
+        W = 0.2**0.5 * torch.randn(INPUTS, BLOCK, generator=draw)
+        return 2**0.5 * torch.cos(rows @ W + 2 * torch.pi * torch.rand(BLOCK, generator=draw))
+
+    def run():
+        f = sum(features(i) @ alpha[i] for i in range(EARLIER))
+        return features(EARLIER).T @ torch.where(signs * f < 1, -signs, 0.0) / (BATCH * BLOCK)
+
+    return run
+
+
+def step(pairs):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((BATCH, INPUTS)).astype(np.float32), np.sign(rng.standard_normal((BATCH, 1)))
+    runs = {
+        "rfx, frequencies kept": ours(X, Y, 256), "rfx, all made again": ours(X, Y, 1e-9), "numpy, float64": by_numpy(X, Y),
+        "PyTorch, float32": by_torch(X, Y),
+    }  # fmt: skip
+    runs = {name: run for name, run in runs.items() if run is not None}
+    for run in runs.values():
+        run()
+    rows = turns(runs, lambda name: timed(runs[name]), pairs)
+    print("| step | processor s | times rfx's, kept | times rfx's, made again |\n|---|---:|---:|---:|")
+    kept, again = (rows[name] for name in list(runs)[:2])
+    for name, found in rows.items():
+        cpu = spread([row["cpu"] for row in found], ".3f")
+        print(f"| {name} | {cpu} | {ratios(found, kept, 'cpu')} | {ratios(found, again, 'cpu')} |")
+
+
+def sdca(pairs, n=20_000, count=256, nu=1e-4):
+    """On adult's first rows. LIBLINEAR minimises C sum L + ||w||^2/2 with C = 1/(nu n)."""
+    split = data.load("a9a", split="dai2014")
+    X, y = split.X_train[:n].toarray().astype(np.float32), split.y_train[:n]
+    Z = sample("gaussian", X.shape[1], count, 0, gamma=0.03).transform(X) / np.float32(np.sqrt(count))
+    hinge, Y = losses.get_loss("hinge"), y[:, None]
+
+    def primal(w):
+        return float(0.5 * nu * w @ w + np.maximum(0, 1 - y * (Z @ w)).mean())
+
+    def liblinear(eps):
+        job = {"program": "LIBLINEAR", "n": n, "n_columns": count, "solver": 3, "C": 1 / (nu * n), "eps": eps, "seed": 0}
+        before = os.times()
+        found = timed(lambda: backend.run(backend.from_blocks(DenseMatrix(Z.astype(np.float64)), y), job, Budget()))
+        after = os.times()
+        # it runs in a process of its own
+        return found | {"cpu": found["cpu"] + sum(after[2:4]) - sum(before[2:4])}
+
+    def to(target):
+        solver, rng = LinearSDCA(lambda rows: rows, count, 1, n, hinge, nu), np.random.default_rng(0)
+        while not solver.t or (primal(solver.w[:, 0]) > target and solver.t < 1000):
+            order = rng.permutation(n)
+            solver.step(Z[order], Y[order], order)
+        return solver.t, solver.bounds([(Z, Y, np.arange(n))])
+
+    print("\n| r-sdca, a9a | processor s | primal | gap | passes |\n|---|---:|---:|---:|---:|")
+    for eps in (0.1, 0.01):
+        peer = [liblinear(eps) for _ in range(pairs)]
+        result, printed = peer[0]["result"]
+        w = result["coef"][:, 0] * (1 if result["labels"][0] > 0 else -1)
+        mine = [timed(lambda w=w: to(primal(w))) for _ in range(pairs)]
+        passes, (upper, lower) = mine[0]["result"]
+        print(f"| LIBLINEAR -s 3 -e {eps} | {spread([row['cpu'] for row in peer])} | {primal(w):.6f} | {primal(w) - lower:.1e} | |")
+        print(f"| r-sdca to its primal | {spread([row['cpu'] for row in mine])} | {upper:.6f} | {upper - lower:.1e} | {passes} |")
+
+
+def error(names, seconds):
+    from sklearn.kernel_approximation import RBFSampler
+    from sklearn.linear_model import SGDClassifier
+
+    settings = {
+        "covtype": {"scaling": "minmax01", "gamma": 8.0, "batch": 1024, "step0": 16.0, "nu": 1e-7},
+        "mnist-8vs6": {"scaling": "none", "unit": True, "gamma": 1.0, "batch": 1024, "step0": 8.0, "nu": 1e-7},
+    }
+    heads = f"error after {seconds:g} processor s", "doubly-sgd", "rows", "RBFSampler(1000) + SGDClassifier", "rows"
+    print("\n| " + " | ".join(heads) + " |\n|---|---:|---:|---:|---:|")
+    for name in names:
+        split, options = data.load(name, split="dai2014"), settings[name]
+        method = methods.create("doubly-sgd", block=256, task="binary", loss="hinge", **options)
+        rng, n, seen, spent = np.random.default_rng(0), len(split.y_train), [0, 0], [0.0, 0.0]
+        # scaling and the like are learnt from all rows before the clock starts, for both
+        method._learn(lambda split=split: iter([(split.X_train, split.y_train)]))
+        method._start()
+        sampler = RBFSampler(gamma=options["gamma"], n_components=1000, random_state=0).fit(np.zeros((1, split.X_train.shape[1])))
+        peer = SGDClassifier(alpha=1e-6, random_state=0)
+        classes = np.unique(split.y_test)
+
+        def sgd(X, y, own, peer=peer, sampler=sampler, method=method, classes=classes):
+            peer.partial_fit(sampler.transform(method.inputs.transform(X)), y, classes=classes)
+
+        while min(spent) < seconds:
+            own = rng.integers(0, n, 1024)
+            for k, train in enumerate((method._advance, sgd)):
+                if spent[k] < seconds:
+                    X, y = split.X_train[own], split.y_train[own]
+                    found = timed(lambda train=train, X=X, y=y, own=own: train(X, y, own))
+                    spent[k], seen[k] = spent[k] + found["cpu"], seen[k] + len(own)
+        method._finish(spent[0])
+        own = 1 - method.score(split.X_test, split.y_test)["score"]
+        rows = method.inputs.transform(split.X_test)
+        other = np.mean(
+            np.concatenate([peer.predict(sampler.transform(rows[i : i + 8192])) for i in range(0, rows.shape[0], 8192)]) != split.y_test
+        )
+        print(f"| {name} | {100 * own:.2f} % | {seen[0]:,} | {100 * other:.2f} % | {seen[1]:,} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parts", nargs="+", default=["step", "sdca", "error"], choices=("step", "sdca", "error"))
+    parser.add_argument("--data", nargs="+", default=["covtype", "mnist-8vs6"], choices=("covtype", "mnist-8vs6"))
+    parser.add_argument("--seconds", type=float, default=20)
+    add_pairs(parser, 3)
+    given = parser.parse_args()
+    print(f"{machine()}\n")
+    if "step" in given.parts:
+        step(given.pairs)
+    if "sdca" in given.parts:
+        sdca(given.pairs)
+    if "error" in given.parts:
+        error(given.data, given.seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -28,13 +28,14 @@ COMMANDS = {
     "table": "Print a paper's table, ours beside theirs, from a results file.",
     "figure": "Draw a paper's figure, ours beside theirs, from a results file.",
     "report": "Write a page of the papers' tables and figures, from results files.",
+    "reproduce": "Run every plan of the papers, resuming, then write the report.",
     "compare": "Compare two results files: scores and seconds of the runs in both.",
     "warm": "Compile everything beforehand, so that no later command waits for it.",
 }
 
 
 # Those that wait for numba where its cache is empty.
-_COMPILING = ("train", "predict", "eval", "featurize", "run")
+_COMPILING = ("train", "predict", "eval", "featurize", "run", "reproduce")
 _READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
 
 

@@ -25,12 +25,6 @@ def command(paper, results, output, force):
     not run is said, with what to type. The figures lie beside the page as PNG, SVG, PDF, and their numbers as CSV.
     """
     from rfx import papers
-    from rfx.errors import UsageError, or_near
     from rfx.experiments.report import page
 
-    known = papers.names()
-    for name in paper:
-        if name not in known:
-            raise UsageError(f"--paper {name}: there is no such paper{or_near(name, known)}")
-    folders = [papers.folder(name) for name in known if name in paper or not paper]
-    click.echo(page.write(results, output, folders, papers.plans(), force))
+    click.echo(page.write(results, output, papers.folders(paper), papers.plans(), force))

@@ -16,13 +16,14 @@ GENERAL = "rfx.experiments"
 
 @dataclass(frozen=True)
 class Folder:
-    """What one paper's folder has, by names such as yen2014-table1; about: its authors, title and place."""
+    """What one paper's folder has, by names such as yen2014-table1; about: its authors, title and place; costs: what its plans take."""
 
     name: str
     about: str
     plans: dict[str, Traversable]
     tables: dict[str, Callable]
     figures: dict[str, Callable]
+    costs: Traversable
 
 
 def plans(package: str = GENERAL) -> dict[str, Traversable]:

@@ -100,6 +100,11 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
     return Reader(str(path), folder).plan(_content(path), name, quick)
 
 
+def small(name: str, known: dict[str, Traversable]) -> Plan | None:
+    """The small form of one of the known plans, None of one that has none."""
+    return load(name, True, known) if "quick" in _content(known[name]) else None
+
+
 def title(name: str, known: dict[str, Traversable]) -> str:
     """The title of one of the known plans; its runs are not laid out."""
     return _content(known[name]).get("title", name)

@@ -8,8 +8,10 @@ Printed numbers are CSV files in the folder (see `rfx.experiments.printed`).
 import importlib
 import pkgutil
 from collections.abc import Callable
+from importlib import resources
 from importlib.resources.abc import Traversable
 
+from rfx.errors import UsageError, or_near
 from rfx.experiments import catalogue
 
 
@@ -39,7 +41,18 @@ def folder(paper: str) -> catalogue.Folder:
     named = [
         {f"{paper}-{name}": item for name, item in find(package).items()} for find in (catalogue.plans, catalogue.tables, catalogue.figures)
     ]
-    return catalogue.Folder(paper, " ".join(importlib.import_module(package).__doc__.split()), *named)
+    return catalogue.Folder(
+        paper, " ".join(importlib.import_module(package).__doc__.split()), *named, resources.files(package) / "costs.csv"
+    )
+
+
+def folders(wanted=()) -> list[catalogue.Folder]:
+    """The papers that are wanted, all of none; UsageError for one that there is not."""
+    known = names()
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"--paper {name}: there is no such paper{or_near(name, known)}")
+    return [folder(name) for name in known if name in wanted or not wanted]
 
 
 def _all(find) -> dict:

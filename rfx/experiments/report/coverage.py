@@ -43,7 +43,9 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
     """The coverage of the plan `name`. known: the plans there are; folder: where results are, as a person types it."""
     quick = source.quick
     full = plan.load(name, False, known)
-    wanted = plan.load(name, True, known) if quick else full
+    small = plan.small(name, known)
+    quick = quick and small is not None
+    wanted = small if quick else full
     found = Coverage(name, full.title, quick, source, len(wanted.runs), full_total=len(full.runs))
     by_key = keys.rows_of(wanted.runs, source.rows)
     groups: dict[tuple, int] = {}

@@ -1,0 +1,159 @@
+"""rfx reproduce: what it says beforehand, what it leaves out, that it resumes; and that every plan says what it takes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rfx import env, papers
+from rfx.cli import cli
+from rfx.errors import LockedError, UsageError
+from rfx.experiments import catalogue, plan, reproduce, results
+
+PLAN = """
+title = "Small"
+[defaults]
+dataset = "breast_cancer"
+method = "rf"
+options.kernel = "gaussian"
+options.lam = 1
+[[run]]
+seed = [0, 1]
+options.n_features = {size}
+{quick}
+"""
+COSTS = """# of this machine
+plan,form,processor_seconds,memory_mb,basis,hours
+one,quick,30,100,measured,
+one,full,120,200,measured,
+long,full,1e5,100,estimated,yes
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A paper with three plans: one, with a small form; long, which takes hours; new, of which nothing is known."""
+    for name, size, quick in (("one", 20, "[quick]\nkeep = {seed = 0}"), ("long", 30, ""), ("new", 40, "")):
+        (tmp_path / f"{name}.toml").write_text(PLAN.format(size=size, quick=quick))
+    (tmp_path / "costs.csv").write_text(COSTS)
+    plans = {f"p-{name}": tmp_path / f"{name}.toml" for name in ("one", "long", "new")}
+    return catalogue.Folder("p", "A paper", plans, {}, {}, tmp_path / "costs.csv")
+
+
+def by_name(steps):
+    return {step.plan.name: step for step in steps}
+
+
+def test_what_lies_ahead(folder, tmp_path):
+    quick = reproduce.ahead([folder], "quick", tmp_path)
+    assert [(step.plan.name, len(step.todo), step.path.name) for step in quick] == [("p-one-quick", 1, "p-one-quick.csv")]
+    assert quick[0].cost == reproduce.Cost(30, 100, "measured") and quick[0].seconds == 30
+    most, full = (by_name(reproduce.ahead([folder], form, tmp_path)) for form in ("most", "full"))
+    assert set(most) == set(full) == {"p-one", "p-long", "p-new"}
+    assert most["p-long"].without == "it takes hours: make reproduce-full runs it" and full["p-long"].without == ""
+    assert most["p-new"].cost.basis == "not measured" and most["p-one"].seconds == 120
+    assert reproduce.minutes(list(most.values()), 1) == pytest.approx((120 + 2 * reproduce._UNKNOWN_SECONDS) / 60)
+
+
+def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(env, "available_memory_mb", lambda: 150.0)
+    monkeypatch.setattr(env, "threads", lambda: 2)
+    head, *lines, total = reproduce.said(reproduce.ahead([folder], "full", tmp_path), 2)
+    said = "\n".join(lines)
+    assert "p-one " in said and "left out: it needs 200 MB of memory, and 150 are free" in said
+    assert "p-long " in said and "1,666.7 min    100 MB  estimated: breast_cancer" in said
+    assert total.startswith("2 runs, 2 at a time: about 833 minutes") and "left out" in said.partition("p-new")[2]
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_it_resumes_and_keeps_the_code(folder, tmp_path):
+    said = []
+    steps = reproduce.ahead([folder], "quick", tmp_path)
+    assert reproduce.run(steps, 1, said.append) == 0
+    assert any(line.startswith("p-one-quick: 1 runs took") and "of the processor" in line for line in said)
+    again = reproduce.ahead([folder], "quick", tmp_path)
+    assert [step.todo for step in again] == [[]] and again[0].seconds == 0 and "all is done" in reproduce.said(again, 1)[1]
+    rows = results.read(tmp_path / "p-one-quick.csv")
+    assert len(rows) == 1 and rows[0]["status"] == "ok"
+    with results.exclusive(tmp_path / "p-one-quick.csv"), pytest.raises(LockedError):
+        reproduce.run(again, 1, said.append)
+
+
+@pytest.mark.parametrize("paper", papers.names())
+def test_costs_are_of_plans_that_there_are(paper):
+    folder = papers.folder(paper)
+    known = reproduce.costs(folder)
+    small = [name for name in folder.plans if not name.endswith("-full") and plan.small(name, folder.plans)]
+    wanted = {(name, "full") for name in folder.plans} | {(name, "quick") for name in small}
+    assert set(known) <= wanted
+    assert all(cost.seconds > 0 and cost.memory_mb > 100 and cost.basis for cost in known.values())
+
+
+def test_the_small_forms_are_quick_by_their_costs():
+    quick = [cost for folder in papers.folders() for (_, form), cost in reproduce.costs(folder).items() if form == "quick"]
+    assert sum(cost.seconds for cost in quick) / 2 < 15 * 60 and max(cost.memory_mb for cost in quick) < 8000
+
+
+def test_command(tmp_path):
+    words = ["reproduce", "--quick", "--dry-run", "--paper", "sinha2016", "--results", str(tmp_path), "--jobs", "2"]
+    done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
+    assert all(f"sinha2016-{name}-quick " in done.stdout for name in ("table1", "fig1", "fig2", "joint")) and "2 at a time" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="no such paper"):
+        CliRunner().invoke(cli, ["reproduce", "--paper", "x"], standalone_mode=False, catch_exceptions=False)
+
+
+CRON = """\
+PATH=/usr/bin:/bin
+cd {folder} || exit 1
+{rfx} run plan.toml --results results.csv --log rfx.log --quiet 2>>rfx.log; code=$?
+test $code -eq 0 -o $code -eq 4 || echo "rfx run plan.toml: exit code $code, see $PWD/rfx.log"
+exit $code
+"""
+
+
+def cron(tmp_path):
+    """The script of docs/report.md, run as cron runs it: an empty environment but HOME and so on, sh, no terminal, no input."""
+    script = tmp_path / "rfx-cron.sh"
+    script.write_text(CRON.format(folder=tmp_path, rfx=f"{sys.executable} -m rfx"))
+    root = Path(__file__).resolve().parent.parent
+    # with an empty cache everything would be compiled anew
+    words = [
+        "env",
+        "-i",
+        f"HOME={tmp_path}",
+        "LOGNAME=nobody",
+        "SHELL=/bin/sh",
+        f"PYTHONPATH={root}",
+        f"RFX_CACHE={env.cache_dir()}",
+        "/bin/sh",
+        "-c",
+        f"/bin/sh {script}",
+    ]
+    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, start_new_session=True, cwd="/")
+
+
+def test_as_cron_runs_it(tmp_path):
+    """Silent where all is done or another run is at it, so that cron mails nothing; a line to mail where rows failed."""
+    (tmp_path / "plan.toml").write_text(PLAN.format(size=20, quick=""))
+    done = cron(tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    log = (tmp_path / "rfx.log").read_text().splitlines()
+    assert len(log) >= 4 and all(line[:2] == "20" and line[10] in "T " for line in log), "every line has its time"
+    assert len(results.read(tmp_path / "results.csv")) == 2
+    with results.exclusive(tmp_path / "results.csv"):
+        locked = cron(tmp_path)
+    assert (locked.returncode, locked.stdout) == (4, "")
+    (tmp_path / "plan.toml").write_text(
+        PLAN.format(size=20, quick="") + '[[run]]\nmethod = "kernel"\ntimeout = 0.001\noptions.solver = "rfx"\n'
+    )
+    failed = cron(tmp_path)
+    assert failed.returncode == 3 and failed.stdout == f"rfx run plan.toml: exit code 3, see {tmp_path}/rfx.log\n" and failed.stderr == ""
+
+
+def test_the_recipe_is_the_one_of_the_documents():
+    text = (Path(__file__).resolve().parent.parent / "docs" / "report.md").read_text()
+    lines = [line for line in CRON.splitlines() if "{" not in line] + [CRON.splitlines()[2].replace("{rfx} ", "rfx ").partition(" run ")[2]]
+    assert all(line in text for line in lines), lines

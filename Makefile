@@ -144,19 +144,19 @@ reproduce-wu2016-table1-quick: $(STAMP) ## The same for five data sets
 reproduce-wu2016-fig3: $(STAMP) ## Wu et al. 2016, Figure 3: random binning while sigma varies
 	$(call reproduce-figure,wu2016-fig3,)
 
-reproduce-wu2016-fig3-quick: $(STAMP) ## The same for two data sets and 13 sigmas, within 5 minutes
+reproduce-wu2016-fig3-quick: $(STAMP) ## The same for two data sets, six sigmas and three seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig3,-quick)
 
 reproduce-wu2016-fig4: $(STAMP) ## Wu et al. 2016, Figure 4: random binning while R varies
 	$(call reproduce-figure,wu2016-fig4,)
 
-reproduce-wu2016-fig4-quick: $(STAMP) ## The same for three data sets and R up to 256, within 5 minutes
+reproduce-wu2016-fig4-quick: $(STAMP) ## The same for two data sets, four R and three seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig4,-quick)
 
 reproduce-wu2016-fig5: $(STAMP) ## Wu et al. 2016, Figure 5: random binning beside RF, Nystrom, blocks, the exact kernel
 	$(call reproduce-figure,wu2016-fig5,)
 
-reproduce-wu2016-fig5-quick: $(STAMP) ## The same for two data sets and four R, within 5 minutes
+reproduce-wu2016-fig5-quick: $(STAMP) ## The same for cadata, three R and three seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig5,-quick)
 
 reproduce-wu2016-fig6: $(STAMP) ## Wu et al. 2016, Figure 6: speed-up over threads (on an idle machine)
@@ -172,7 +172,7 @@ reproduce-wu2016-fig2: $(STAMP) ## Wu et al. 2016, Figure 2: a grid in the plane
 reproduce-wu2016-theorem1: $(STAMP) ## Wu et al. 2016, Theorem 1: the objective of random binning against kappa R
 	$(call reproduce-figure,wu2016-theorem1,)
 
-reproduce-wu2016-theorem1-quick: $(STAMP) ## The same for cpusmall, two widths and three seeds, within 5 minutes
+reproduce-wu2016-theorem1-quick: $(STAMP) ## The same for cpusmall, one width and three seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-theorem1,-quick)
 
 # Of the same runs as Figure 6
@@ -217,7 +217,7 @@ reproduce-dai2014-fig1-adult-quick: $(STAMP) ## The same with fewer features and
 reproduce-dai2014-fig1-mnist8v6: $(STAMP) ## Dai et al. 2014, Figure 1: 8 against 6 with virtual examples (hours)
 	$(call reproduce-figure,dai2014-fig1-mnist8v6,)
 
-reproduce-dai2014-fig1-mnist8v6-quick: $(STAMP) ## The same with 60,000 examples and five seconds
+reproduce-dai2014-fig1-mnist8v6-quick: $(STAMP) ## The same with 60,000 examples and three seconds
 	$(call reproduce-figure,dai2014-fig1-mnist8v6,-quick)
 
 reproduce-dai2014-fig1-forest: $(STAMP) ## Dai et al. 2014, Figure 1: forest, covtype in full (hours)

@@ -2,6 +2,7 @@
 
 import numpy as np
 from numba import njit
+from scipy.linalg import blas
 
 from rfx.parallel import check_time, for_ranges
 
@@ -9,6 +10,8 @@ from rfx.parallel import check_time, for_ranges
 CHUNK = 2048
 # Multiplications that take no time worth saving.
 SMALL = 2**28
+# Rows by which the size of a column is judged.
+_TOP = 256
 
 
 def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
@@ -23,30 +26,38 @@ def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
     size = len(rows) * len(left) * sum(len(columns) for columns in sides)
     dtype = np.dtype(np.float64) if size <= SMALL else dtype or Z.dtype
     peak = np.abs(weights).max(initial=0.0) or 1.0
-    tops = [_largest(Z, rows[:CHUNK], columns) for columns in sides]
+    tops = [_largest(Z, rows[:_TOP], columns) for columns in sides]
+    syrk = blas.ssyrk if dtype == np.float32 else blas.dsyrk
+    # each chunk is of weights of one sign
+    chunks = [
+        (sign, own[start : start + CHUNK])
+        for sign in (1, -1)
+        for own in [np.flatnonzero(sign * weights > 0)]
+        for start in range(0, len(own), CHUNK)
+    ]
 
     def part(first, last):
         totals = [np.zeros((len(left), len(columns))) for columns in sides]
-        for start in range(first * CHUNK, min(last * CHUNK, len(rows)), CHUNK):
+        products = [np.empty(total.shape, dtype, order) for total, order in zip(totals, "FC")]
+        for sign, chosen in chunks[first:last]:
             check_time()
-            chosen, scale = rows[start : start + CHUNK], weights[start : start + CHUNK] / peak
-            for sign in (1.0, -1.0):
-                signed = np.flatnonzero(sign * scale > 0)
-                if not len(signed):
-                    continue
-                some, root = chosen[signed], np.sqrt(sign * scale[signed])
-                by_left = _gather(Z, some, left, root, tops[0], dtype)
-                # numpy sees X' X and calls SYRK: half the work, and symmetric to the last bit.
-                totals[0] += sign * (by_left.T @ by_left)
-                for total, columns, top in zip(totals[1:], sides[1:], tops[1:]):
-                    total += sign * (by_left.T @ _gather(Z, some, columns, root, top, dtype))
+            some, root = rows[chosen], np.sqrt(np.abs(weights[chosen]) / peak)
+            by_left = _gather(Z, some, left, root, tops[0], dtype)
+            if len(left):
+                # half the work; the other half is that of the totals, at the end
+                syrk(1.0, by_left.T, beta=0.0, c=products[0], lower=1, overwrite_c=1)
+                _add_upper(products[0].T, sign, totals[0])
+            for total, product, columns, top in zip(totals[1:], products[1:], sides[1:], tops[1:]):
+                np.matmul(by_left.T, _gather(Z, some, columns, root, top, dtype), out=product)
+                (np.add if sign > 0 else np.subtract)(total, product, out=total)
         return totals
 
-    totals, *others = for_ranges(part, -(-len(rows) // CHUNK))
+    totals, *others = for_ranges(part, max(1, len(chunks)))
     for other in others:
         for total, more in zip(totals, other):
             total += more
-    for total, top in zip(totals, tops):
+    _finish(totals[0], peak, tops[0].astype(np.float64))
+    for total, top in zip(totals[1:], tops[1:]):
         total *= peak * tops[0].astype(np.float64)[:, None]
         total *= top
     return totals[0] if right is None else (totals[0], totals[1])
@@ -56,6 +67,27 @@ def _largest(Z, rows, columns):
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
     top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns), Z.dtype), Z.dtype)).max(axis=0, initial=0.0)
     return np.where(top > 0, top, 1).astype(Z.dtype)
+
+
+@njit(cache=True, nogil=True)
+def _add_upper(product, sign, total):
+    """total <- total + sign product, as far as their upper triangles go."""
+    for j in range(len(total)):
+        for i in range(j, len(total)):
+            total[j, i] += sign * product[j, i]
+
+
+@njit(cache=True, nogil=True)
+def _finish(total, factor, top):
+    """total <- factor diag(top) total diag(top), all of it from its upper triangle, tile by tile."""
+    n = len(total)
+    for i in range(0, n, 64):
+        for j in range(i, n, 64):
+            for k in range(i, min(i + 64, n)):
+                scale = factor * top[k]
+                for m in range(max(j, k), min(j + 64, n)):
+                    total[k, m] *= scale * top[m]
+                    total[m, k] = total[k, m]
 
 
 def _gather(Z, rows, columns, scale, unit, dtype):

@@ -10,6 +10,7 @@ from numba import njit
 from rfx import parallel
 from rfx.operators.base import READ, Matrix, block_size, ranges
 from rfx.operators.dense import DenseMatrix
+from rfx.operators.products import weighted_gram
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _PARTS = 4
@@ -32,6 +33,14 @@ def code_type(Z: Matrix, error: float):
         if Z.shape[1] * (float(largest) / np.iinfo(kind).max) ** 2 / 12 <= error:
             return kind
     return None
+
+
+def coded(Z: Matrix, kind) -> "CodedMatrix":
+    """All rows of Z as codes of that type, in memory."""
+    store, numbers = Codes.empty(*Z.shape, kind, Z.dtype), np.arange(Z.shape[0])
+    for rows, block in Z.row_blocks():
+        store.put(numbers[rows], block)
+    return store.at(numbers)
 
 
 class Codes:
@@ -88,6 +97,12 @@ class CodedMatrix(Matrix):
         out = np.empty(self.shape, self.dtype) if out is None else out
         parallel.for_ranges(lambda a, b: _decode(self.store.codes, self.index[a:b], self.store.units, out[a:b]), self.shape[0], smallest=16)
         return out
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        used = slice(None) if weights is None else np.flatnonzero(weights)
+        rows = self.index[used]
+        factors = self.store.units[rows].astype(np.float64) ** 2 * (1.0 if weights is None else weights[used])
+        return weighted_gram(self.store.codes, rows, factors, left, right, dtype or self.dtype)
 
     def matvec(self, W):
         if W.ndim > 1:

@@ -102,4 +102,6 @@ def _pick(Z, rows, columns, scale, unit, out):
     for i in range(len(rows)):
         row, factor = rows[i], scale[i]
         for k in range(len(columns)):
-            out[i, k] = Z[row, columns[k]] / unit[k] * factor
+            # first into the type of the product: codes are whole numbers
+            out[i, k] = Z[row, columns[k]]
+            out[i, k] = out[i, k] / unit[k] * factor

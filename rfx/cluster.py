@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from importlib import metadata
 
 from rfx import env
@@ -57,7 +58,8 @@ def connect(where: str):
             try:
                 yield client
             except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, distributed.CancelledError) as error:
-                if client.status == "running":
+                # a client that has found its scheduler again has lost all the same what it asked for
+                if client.status == "running" and not isinstance(error, distributed.CancelledError):
                     raise
                 raise lost(where) from error
 
@@ -161,6 +163,7 @@ def dask_setup(worker) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
+@lru_cache
 def versions() -> dict[str, str]:
     """Those of `ALIKE` in this process."""
     import platform

@@ -6,10 +6,10 @@ import sys
 import time
 
 
-def dask(*words, **options) -> subprocess.Popen:
-    """`dask WORDS` with what it logs in a pipe; like it, whatever is on the path."""
-    words = [sys.executable, "-m", "dask", *map(str, words)]
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options)
+def dask(*words, before=()) -> subprocess.Popen:
+    """`dask WORDS` with what it logs in a pipe; before: a command that runs it, such as `ip netns exec NAME`."""
+    words = [*before, sys.executable, "-m", "dask", *map(str, words)]
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
 class Cluster:
@@ -20,10 +20,10 @@ class Cluster:
         self.address = self._told(self.scheduler, r"Scheduler at: +(tcp://\S+)")
         self.workers = []
 
-    def add(self, *more, **options) -> subprocess.Popen:
+    def add(self, *more, before=()) -> subprocess.Popen:
         """A worker of one thread, without the nanny that would start it anew; ready for work."""
-        words = ("--no-nanny", "--nthreads", 1, "--no-dashboard", "--dashboard-address", "127.0.0.1:0", *more)
-        worker = dask("worker", self.address, *words, **options)
+        words = ("--no-nanny", "--nthreads", 1, "--no-dashboard", "--dashboard-address", ":0", *more)
+        worker = dask("worker", self.address, *words, before=before)
         self.workers.append(worker)
         self._told(worker, "Registered to: +(.*)")
         return worker

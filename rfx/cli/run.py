@@ -24,6 +24,11 @@ from rfx.methods.options import TIMEOUT
     help="Runs at a time; they share the cores, so times are only comparable with one.",
 )
 @click.option(
+    "--scheduler",
+    metavar="ADDRESS|local[:N]",
+    help="Have the runs made by the workers of a Dask scheduler, or of one with N processes here (rfx[distributed]).",
+)
+@click.option(
     "--only", multiple=True, metavar="NAME=VALUE[,VALUE]", help="Only the runs with this dataset, method, kernel, label, … (repeatable)."
 )
 @click.option("--quick", is_flag=True, help="The plan's small form, for a first look.")
@@ -38,7 +43,7 @@ from rfx.methods.options import TIMEOUT
 @quiet_option
 @click.option("--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop.")
 @click.option("--example", is_flag=True, help="Print a plan with comments that runs, and stop.")
-def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as_json, trace, log, quiet, as_list, example):
+def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry_failed, as_json, trace, log, quiet, as_list, example):
     """Make the runs of PLAN (a name, or a TOML file) that have no row in the results file yet.
 
     Each run is a process of its own and one row. A run that fails gets a row with its reason; the others go on. Exit
@@ -60,6 +65,7 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
     timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
+    _one_way(jobs, scheduler)
     loaded = plans.load(plan, quick, known)
     _guard(plan, loaded, ("--results", results), ("the lock of --results,", f"{results}.lock"), *_given(("--log", log), ("--trace", trace)))
     if only:
@@ -74,7 +80,7 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
 
     with _report(log) as report, Progress(loaded.name, quiet, report if log else None) as progress:
         say = report if log else (lambda text: None) if quiet else progress.say
-        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.runs)
+        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.runs, scheduler=scheduler)
         say(_in_words(summary))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)
@@ -82,6 +88,16 @@ def command(plan, results, jobs, only, quick, timeout, dry_run, retry_failed, as
     if loaded.table and log is None and not quiet:
         click.echo(f"rfx table {loaded.table} --results {results} prints the table", err=True)
     return summary.exit_code
+
+
+def _one_way(jobs, scheduler):
+    from rfx import cluster
+    from rfx.errors import UsageError
+
+    if scheduler is not None:
+        cluster.workers_of(scheduler)
+        if jobs > 1:
+            raise UsageError("--jobs is for this machine alone; with --scheduler the workers' threads are the runs at a time")
 
 
 def _given(*outputs):

@@ -27,6 +27,8 @@ def outcome(spec: dict, execute=None) -> dict:
             env.prepare_numba_cache()
             env.set_threads(spec.get("threads"))
             from rfx.experiments.single import execute
+
+            _check(spec)
         return {"status": "ok"} | execute(spec)
     except KeyboardInterrupt:
         return {"status": "interrupted", "message": "interrupted"}
@@ -47,6 +49,15 @@ def outcome(spec: dict, execute=None) -> dict:
             "message": f"{type(error).__name__}: {error} ({place})",
             "params": {"error": type(error).__name__},
         }
+
+
+def _check(spec):
+    """Of a run that another machine asks for: are the data here those that its key names?"""
+    wanted = spec.pop("key", None)
+    if wanted is not None:
+        from rfx.experiments import keys
+
+        keys.check(spec, wanted)
 
 
 def _plain(value):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rfx import methods
 from rfx.data import registry
-from rfx.errors import UsageError
+from rfx.errors import NoData, UsageError
 from rfx.kernels import KERNELS
 
 SCHEMA = 1
@@ -22,7 +22,7 @@ _OUTCOMES = frozenset(("lam", "n_features"))
 # Options younger than the schema, with what was done before there were any: only another value counts.
 _YOUNGER = {"perceptron_scale": "kernel"}
 # Files that count by their content.
-_FILES = ("dataset", "test", "sample_weight")
+FILES = ("dataset", "test", "sample_weight")
 # What counts for the default bandwidth of a kernel that has none, whatever the default is.
 _NO_GAMMA = "paper"
 # What the key of one lambda of a path has among its options: the path that it was solved along.
@@ -39,12 +39,22 @@ def key(spec: dict) -> str:
     known = _FIELDS | {name: value for name, value in spec.items() if value is not None}
     if "options" in known:
         known["options"] = {name: value for name, value in resolved(spec).items() if _YOUNGER.get(name) != value}
-    for name in _FILES:
+    for name in FILES:
         if _digest(known.get(name)):
             known[name] = os.path.basename(known[name])
     if known["seed"] and _drawn(spec):
         known["drawn"] = True  # before, the seed did not decide the rows of a paper's split
     return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, spec)}"
+
+
+def check(spec: dict, wanted: str) -> None:
+    """Raise NoData where the run that another machine asked for by its key `wanted` would be another one here."""
+    for name in FILES:
+        path = str(spec.get(name) or "")
+        if os.path.isabs(path) and not os.access(path, os.R_OK):
+            raise NoData(f"{path} {'may not be read' if os.path.exists(path) else 'is not'} here; put it where every machine finds it")
+    if key(spec) != wanted:
+        raise NoData(f"{spec['dataset']} is not the same here as where the run was asked for; give every machine the same data")
 
 
 def _drawn(spec) -> bool:
@@ -89,7 +99,7 @@ def _hash(known, spec) -> str:
     known = canonical({name: value for name, value in known.items() if name not in left_out})
     if "options" in known:
         known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
-    known["files"] = {name: digest for name in _FILES if (digest := _digest(spec.get(name)))}
+    known["files"] = {name: digest for name in FILES if (digest := _digest(spec.get(name)))}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -1,28 +1,20 @@
-"""The runner: takes a plan's missing runs one by one, each in a child process, and appends a row for each.
+"""The runner: has a plan's missing runs made, each in a process of its own, here or by Dask's workers, and appends a row for each.
 
 A row is on the disk before the next run starts, so that nothing finished is lost however the runner ends; the next
 call takes up what has no row yet.
 """
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rfx import env, interrupts
-from rfx.experiments import baseline, keys, results, traces
+from rfx import interrupts
+from rfx.errors import ClusterError
+from rfx.experiments import endings, keys, pools, results, traces, workers
 from rfx.experiments.child import NO_DATA
 from rfx.experiments.plan import Plan, describe
-
-CHILD = (sys.executable, "-m", "rfx.experiments.child")
-# Options with a column of their own, and what that column may hold.
-_OPTION_COLUMNS = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}
+from rfx.experiments.process import NAP
 
 
 @dataclass
@@ -74,16 +66,17 @@ def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=())
 
 
 def run(
-    plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=CHILD, trace=None, progress=None
-) -> Summary:
+    plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=None, trace=None, progress=None,
+    scheduler=None,
+) -> Summary:  # fmt: skip
     """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file `path`.
 
     `timeout` (seconds, for each run) goes before the plan's own. `report` gets one line a run. `command` is the child's command
     line, to which the spec is added. `trace` is the file for the traces of the runs that ask for one; by default it is beside the
     results. `progress(done, total, runs)` is told as runs begin, go on and end; runs: (words, the last step that its solver told, see
-    rfx.methods.watch, or None) for each run at work. Raises LockedError when
-    another runner holds `path`, KeyboardInterrupt after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows
-    that say so.
+    rfx.methods.watch, or None) for each run at work. `scheduler`, what rfx.cluster.connect understands, has the runs made by Dask's
+    workers, as many at a time as they have threads. Raises LockedError when another runner holds `path`, ClusterError when the workers
+    can't be had (any more), KeyboardInterrupt after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
     """
     with results.exclusive(path), interrupts.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
@@ -93,59 +86,63 @@ def run(
             traces.check(trace)
         todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else ())
         report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
-        _Pool(path, trace, jobs, timeout, report, command, progress).work(todo)
+        if todo:
+            way = pools.Way(timeout, command, tells=progress is not None)
+            made = workers.pool(scheduler, way, report) if scheduler else pools.local(jobs, way)
+            with made as pool:
+                _Desk(pool, path, trace, report, progress).work(todo)
         rows = list(keys.rows_of(plan.runs, results.read(path)).values()) if Path(path).exists() else []
         return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
 
 
-class _Pool:
-    """Up to `jobs` children at a time; the parent alone writes rows."""
+class _Desk:
+    """Between a pool, where runs are made, and the files: rows are written here alone."""
 
-    def __init__(self, path, trace, jobs, timeout, report, command, progress=None):
-        self.path, self.trace, self.jobs, self.timeout, self.report, self.command = path, trace, jobs, timeout, report, list(command)
-        self.progress = progress
-        self.children = []
-        self.without = {}  # data set that can't be had -> why; asked for once a call, for a download is tried for long
+    def __init__(self, pool, path, trace, report, progress=None):
+        self.pool, self.path, self.trace, self.report, self.progress = pool, path, trace, report, progress
+        self.without = set()  # data sets that can't be had: asked for once a call, for a download is tried for long
         self.done = self.total = 0
+        self.told = None
 
     def work(self, todo):
-        self.total = len(todo)
-        todo = list(todo)
+        self.total, todo = len(todo), list(todo)
         try:
-            while todo or self.children:
-                while todo and len(self.children) < self.jobs:
-                    spec = todo.pop(0)
-                    if spec["dataset"] in self.without:
-                        row = failure(spec, "failed", self.without[spec["dataset"]])
-                        row["params"]["error"] = NO_DATA
-                        self.write(spec, row)
-                        continue
-                    self.children.append(_Child(spec, self.command, self.jobs, self.timeout, self.progress is not None))
-                    self.tell()
-                finished = [child for child in self.children if child.finished()]
-                if any([child.heard() for child in self.children]):
-                    self.tell()
-                for child in finished:
-                    self.children.remove(child)
-                    self.write(child.spec, child.row())
-                if not finished:
-                    time.sleep(0.02)
+            while self.done < self.total:
+                self.pool.take(todo)
+                self.tell()
+                done = self.done
+                for spec, row in self.pool.ended():
+                    self.write(spec, row)
+                    self.leave_out(spec["dataset"], row, todo)
+                if self.done == done:
+                    time.sleep(NAP)
         except KeyboardInterrupt:
-            for child in list(self.children):
-                self.children.remove(child)
-                if child.finished():
-                    self.write(child.spec, child.row())
-                else:
-                    child.kill()
-                    self.write(child.spec, failure(child.spec, "interrupted", "interrupted while it ran"))
+            with suppress(ClusterError):
+                for spec, row in self.pool.ended():
+                    self.write(spec, row)
+            for spec in self.pool.stop():
+                self.write(spec, endings.failure(spec, "interrupted", "interrupted while it ran"))
             raise
-        finally:
-            for child in self.children:
-                child.kill()
+
+    def leave_out(self, dataset, row, todo):
+        """Give the runs with a data set that can't be had the row of the one that tried."""
+        if row["params"].get("error") != NO_DATA or dataset in self.without:
+            return
+        self.without.add(dataset)
+        out = self.pool.withdraw(dataset) + [spec for spec in todo if spec["dataset"] == dataset]
+        todo[:] = [spec for spec in todo if spec["dataset"] != dataset]
+        for spec in out:
+            lacking = endings.failure(spec, "failed", row["message"])
+            lacking["params"]["error"] = NO_DATA
+            self.write(spec, lacking)
 
     def tell(self):
-        if self.progress is not None:
-            self.progress(self.done, self.total, [(describe(child.spec), child.step) for child in self.children])
+        if self.progress is None:
+            return
+        now = self.done, self.total, [(describe(spec), step) for spec, step in self.pool.at_work()]
+        if now != self.told:
+            self.told = now
+            self.progress(*now)
 
     def write(self, spec, row):
         steps = row.pop("trace", None)
@@ -153,179 +150,6 @@ class _Pool:
             # Before the row: a run that has one is not made again.
             traces.append(self.trace, row["key"], steps)
         results.append(self.path, row)
-        if row["params"].get("error") == NO_DATA:
-            self.without[spec["dataset"]] = row["message"]
         self.done += 1
         self.tell()
-        self.report(f"[{self.done}/{self.total}] {describe(spec)}: {_in_words(row)}")
-
-
-class _Child:
-    """One run: a process in a session of its own, so that Ctrl-C reaches the parent alone, which then ends it."""
-
-    def __init__(self, spec, command, jobs, timeout, tells=False):
-        self.spec = spec
-        self.step, self._steps, self._rest = None, None, b""
-        self.timeout = timeout or spec.get("timeout")
-        self.status = self.peak_mb = None
-        self.timed_out = False
-        # Files without names: nothing is left behind when the parent is killed.
-        self.answer, self.printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        job = {name: value for name, value in spec.items() if name != "timeout"}
-        if jobs > 1 and not job.get("threads"):
-            job["threads"] = max(1, env.threads() // jobs)
-        words, passed = [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())], [self.answer.fileno()]
-        if tells:
-            self._steps, end = os.pipe()
-            os.set_blocking(self._steps, False)
-            words, passed = [*words, "--tell", str(end)], [*passed, end]
-        self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            [*command, *words], stdin=subprocess.DEVNULL, stdout=self.printed, stderr=subprocess.STDOUT,
-            pass_fds=passed, start_new_session=True,
-        )  # fmt: skip
-        if tells:
-            os.close(end)
-
-    def heard(self) -> bool:
-        """Whether its solver has told a step since this was asked last; `step` is the latest."""
-        if self._steps is None:
-            return False
-        told = b""
-        with suppress(BlockingIOError):
-            while piece := os.read(self._steps, 1 << 16):
-                told += piece
-        *lines, self._rest = (self._rest + told).split(b"\n")
-        for line in reversed(lines):
-            with suppress(ValueError):
-                self.step = json.loads(line)
-                return True
-        return False
-
-    def __del__(self):
-        if self._steps is not None:
-            os.close(self._steps)
-
-    def finished(self) -> bool:
-        if self.timeout and time.monotonic() - self.started > self.timeout and self.process.returncode is None:
-            self.timed_out = True
-            self.kill()
-        elif self.process.returncode is None:
-            self.reap(os.WNOHANG)
-        return self.process.returncode is not None
-
-    def reap(self, flags):
-        # wait4 instead of Popen.wait: it tells the largest memory of a run that can't tell it itself any more.
-        try:
-            pid, status, usage = os.wait4(self.process.pid, flags)
-        except ChildProcessError:
-            # Started by something that ignores SIGCHLD: the kernel has reaped it, and its row says how it went.
-            self.process.returncode = 0
-            return
-        if pid:
-            self.process.returncode = os.waitstatus_to_exitcode(status)
-            self.peak_mb = usage.ru_maxrss / 1024
-
-    def kill(self):
-        if self.process.returncode is None:
-            # Back ends have sessions of their own, and learn of their parent's death only once they are up.
-            below = _descendants(self.process.pid)
-            for pid in (self.process.pid, *below):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self.reap(0)
-
-    def row(self) -> dict:
-        """The row that the child wrote, or one that says why there is none."""
-        try:
-            self.answer.seek(0)
-            answer = json.loads(self.answer.read())
-        except ValueError:
-            answer = None
-        if self.timed_out:
-            return failure(self.spec, "timeout", f"not done within {self.timeout:g} seconds", self.peak_mb)
-        if not isinstance(answer, dict):
-            return failure(self.spec, "failed", self.crash(), self.peak_mb)
-        if answer.get("status") != "ok":
-            row = failure(self.spec, answer.get("status", "failed"), answer.get("message") or "", self.peak_mb)
-            row["params"] |= answer.get("params") or {}
-            return row
-        known = {name: value for name, value in answer.items() if name in results.COLUMNS}
-        steps = answer.pop("trace", None)
-        more = {name: value for name, value in answer.items() if name not in results.COLUMNS}
-        known["params"] = _params(self.spec) | (answer.get("params") or {}) | more
-        row = _from_spec(self.spec) | known | {"key": keys.key(self.spec)}
-        return row | {"trace": steps} if steps else row
-
-    def crash(self) -> str:
-        code = self.process.returncode
-        self.printed.seek(max(0, self.printed.seek(0, os.SEEK_END) - 4096))
-        lines = self.printed.read().decode(errors="replace").split("\n")
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-        if code < 0:
-            name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
-            text = f"the run's process was killed by signal {-code} ({name})"
-            if code == -signal.SIGKILL:
-                text += ", as the kernel does when memory runs out"
-        else:
-            text = f"the run's process ended with code {code} and no row"
-        return f"{text}; it printed last: {last[:200]}" if last else text
-
-
-def _descendants(pid) -> list[int]:
-    """Processes below `pid`, by Linux's /proc; empty elsewhere."""
-    below = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            # The name, in brackets, may hold anything; the parent is the second field after it.
-            parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
-            below.setdefault(parent, []).append(int(stat.parent.name))
-    found, todo = [], [pid]
-    while todo:
-        children = below.get(todo.pop(), [])
-        found += children
-        todo += children
-    return found
-
-
-def failure(spec: dict, status: str, message: str, peak_mb: float | None = None) -> dict:
-    """The row of a run that gave no result."""
-    row = _from_spec(spec) | {"key": keys.key(spec), "status": status, "message": message[:2000]}
-    return row | {"params": _params(spec), "peak_rss_mb": peak_mb} | env.describe()
-
-
-def _from_spec(spec) -> dict:
-    options = spec["options"]
-    row = {name: spec.get(name) for name in ("dataset", "split", "method", "seed", "threads")}
-    return row | {name: options[name] for name in options if _has_column(name, options[name])}
-
-
-def _has_column(name, value) -> bool:
-    # lam = "validation" is a wish; the column takes the number that came of it.
-    return name in _OPTION_COLUMNS and isinstance(value, _OPTION_COLUMNS[name])
-
-
-def _params(spec) -> dict:
-    params = {name: value for name, value in spec["options"].items() if not _has_column(name, value)}
-    return params | {name: spec[name] for name in ("label", "test") if spec.get(name)}
-
-
-def _in_words(row) -> str:
-    if row["status"] != "ok":
-        return f"{row['status']}: {row['message']}"
-    words = []
-    if row.get("score") is not None:
-        words.append(f"{row.get('metric') or 'score'} {row['score']:.4g}")
-    elif "train_score" in row["params"]:
-        words.append(f"{'rmse' if row.get('task') == 'regression' else 'accuracy'} {row['params']['train_score']:.4g} on the training rows")
-    if row.get("model_size") is not None:
-        words.append(f"size {row['model_size']}")
-    if results.seconds_train(row) is not None:
-        words.append(f"{results.seconds_train(row):.3g} s")
-    if row.get("peak_rss_mb") is not None:
-        words.append(f"{row['peak_rss_mb']:.0f} MB")
-    if row.get("converged") is False:
-        words.append("did not converge")
-    if baseline.no_better(row):
-        words.append("no better than a constant")
-    return ", ".join(words) or "ok"
+        self.report(f"[{self.done}/{self.total}] {describe(spec)}: {endings.in_words(row)}")

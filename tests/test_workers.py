@@ -1,0 +1,256 @@
+"""A plan's runs by Dask's workers: the rows are those of this machine, and whatever ends, ends well or with one sentence."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from by_hand import Cluster
+from kill_workers import Rounds
+from test_runner import STUB, _alive, a_plan, spec
+
+from rfx import cluster as clusters
+from rfx.errors import ClusterError
+from rfx.experiments import child, results, runner, workers
+from rfx.experiments.plan import Plan
+
+MORE = """
+if name == "murder":
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+if name == "wait":
+    open(spec["options"]["features"] + str(os.getpid()), "w").write(str(os.getpid()))
+    while not os.path.exists(spec["options"]["features"] + "go"):
+        time.sleep(0.02)
+row = child.outcome"""
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stub") / "stub.py"
+    path.write_text(MORE.join(STUB.split("\nrow = child.outcome")))
+    return [sys.executable, str(path)]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as found:
+        found.add()
+        found.add()
+        yield found
+
+
+def a_start(tmp_path, stub, where, runs):
+    """A runner in a process of its own, as `rfx run` is."""
+    program = (
+        "import json, sys\n"
+        "from rfx.errors import RfxError\n"
+        "from rfx.experiments import plan, runner\n"
+        "if __name__ == '__main__':\n"
+        "    runs, path, where, command = json.loads(sys.argv[1])\n"
+        "    try:\n"
+        "        runner.run(plan.Plan('p', '', '', '', runs), path, command=command, scheduler=where)\n"
+        "    except KeyboardInterrupt:\n"
+        "        sys.exit(130)\n"
+        "    except RfxError as error:\n"
+        "        sys.exit(str(error))\n"
+    )
+    path = tmp_path / "start.py"
+    path.write_text(program)
+    words = json.dumps([runs, str(tmp_path / "r.csv"), where, stub])
+    return subprocess.Popen([sys.executable, str(path), words], stderr=subprocess.PIPE, text=True)
+
+
+def _wait_for(condition, what):
+    end = time.monotonic() + 90
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def _pid_in(path):
+    _wait_for(lambda: path.exists() and path.read_text(), "the child never started")
+    return int(path.read_text())
+
+
+def rows_in(folder):
+    return [(row["dataset"], row["status"]) for row in results.read(folder / "r.csv")]
+
+
+def test_rows_are_those_of_this_machine(tmp_path, stub, cluster):
+    said, told = [], []
+    work = a_plan("a", "limit", "crash", "bad", "bug", "killed", "b")
+    here = runner.run(work, tmp_path / "here.csv", command=stub).rows
+    summary = runner.run(
+        work,
+        tmp_path / "there.csv",
+        command=stub,
+        scheduler=cluster.address,
+        report=said.append,
+        progress=lambda *words: told.append(words),
+    )
+    assert (summary.ran, summary.exit_code) == (7, 3) and len(said) == 8
+    assert told[0] == (0, 7, []) and told[-1] == (7, 7, []) and any("rf gaussian" in name for *_, runs in told for name, _ in runs)
+    host = os.uname().nodename
+    for one, other in zip(here, summary.rows):
+        assert other["params"].pop("host") == host
+        left = {"created", "peak_rss_mb", "message", "threads", "blas", "cpu"}
+        assert {name: one[name] for name in one if name not in left} == {name: other[name] for name in one if name not in left}
+        if one["status"] == "ok":
+            assert one["message"] == other["message"]
+        else:
+            assert other["message"].startswith("worker tcp://127.0.0.1:") and other["message"].endswith(f" on {host}: {one['message']}")
+            assert other["peak_rss_mb"] > 1 and other["cpu"] is None
+    assert all(row["threads"] == max(1, len(os.sched_getaffinity(0)) // 2) for row in summary.rows if row["status"] == "ok")
+    before = (tmp_path / "there.csv").read_bytes()
+    again = runner.run(work, tmp_path / "there.csv", scheduler="tcp://127.0.0.1:1")
+    assert again.ran == 0 and (tmp_path / "there.csv").read_bytes() == before, "nothing to do: nobody is asked"
+
+
+def test_timeout(tmp_path, stub, cluster):
+    (row,) = runner.run(a_plan("slow"), tmp_path / "r.csv", timeout=0.5, command=stub, scheduler=cluster.address).rows
+    assert row["status"] == "timeout" and row["message"].endswith("not done within 0.5 seconds")
+
+
+def test_data_that_cannot_be_had_are_asked_for_by_whoever_has_begun(tmp_path, stub, cluster):
+    work = Plan("p", "", "", "", [spec("data", lam=lam) for lam in range(20)] + [spec("a")])
+    rows = runner.run(work, tmp_path / "r.csv", command=stub, scheduler=cluster.address).rows
+    assert [row["status"] for row in rows] == ["failed"] * 20 + ["ok"]
+    assert all("no public copy" in row["message"] and row["params"]["error"] == child.NO_DATA for row in rows[:20])
+    assert sum(row["peak_rss_mb"] is None for row in rows) >= 10, "most were not tried"
+    assert len(runner.missing(work, rows)) == 20
+
+
+def test_a_real_run_with_files_that_are_found_from_anywhere(tmp_path, monkeypatch, cluster):
+    (tmp_path / "rows.libsvm").write_text("".join(f"{1 if n % 3 else -1} 1:{n % 3} 2:{n % 7}\n" for n in range(60)))
+    monkeypatch.chdir(tmp_path)
+    job = {"dataset": "rows.libsvm", "method": "rf", "seed": 1, "trace": True, "options": {"n_features": 8, "lam": 1, "task": "binary"}}
+    plan = Plan("p", "", "", "", [job])
+    (there,) = runner.run(plan, "there.csv", scheduler=cluster.address).rows
+    (here,) = runner.run(plan, "here.csv").rows
+    assert there["status"] == "ok" and there["key"] == here["key"] and there["dataset"] == here["dataset"]
+    assert there["objective"] == here["objective"] and there["params"]["train_score"] == here["params"]["train_score"]
+    assert (tmp_path / "there.csv.trace.csv").exists() or list(tmp_path.glob("there*trace*"))
+
+
+def test_a_file_that_a_worker_cannot_see(tmp_path, monkeypatch, cluster):
+    data = tmp_path / "rows.libsvm"
+    data.write_text("1 1:1\n-1 1:2\n")
+    work = Plan("p", "", "", "", [{"dataset": str(data), "method": "rf", "seed": 0, "options": {"n_features": 8, "lam": 1}}])
+    resolved = workers._resolved
+
+    def elsewhere(spec):
+        found = resolved(spec)
+        return found | {"dataset": found["dataset"].replace("rows", "gone")}
+
+    monkeypatch.setattr(workers, "_resolved", elsewhere)
+    (row,) = runner.run(work, tmp_path / "r.csv", scheduler=cluster.address).rows
+    assert row["status"] == "failed" and row["params"]["error"] == child.NO_DATA
+    assert row["message"].startswith("worker tcp://") and f"{tmp_path}/gone.libsvm is not here; put it where" in row["message"]
+    # the same name and other rows there
+    (tmp_path / "gone.libsvm").write_text("1 1:1\n-1 1:3\n")
+    (row,) = runner.run(work, tmp_path / "r.csv", scheduler=cluster.address).rows
+    assert "is not the same here as where the run was asked for" in row["message"]
+    monkeypatch.setattr(workers, "_resolved", resolved)
+    assert runner.run(work, tmp_path / "r.csv", scheduler=cluster.address).count("ok") == 1, "and it is tried again"
+
+
+def test_a_worker_with_another_version(tmp_path, stub, cluster, monkeypatch):
+    ours = clusters.versions()
+    monkeypatch.setattr(clusters, "check_versions", lambda client: None)  # as of a worker that comes later
+    monkeypatch.setattr(clusters, "versions", lambda: ours | {"numpy": "1.0"})
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ on \S+ has numpy .*, this machine numpy 1.0; install the same"):
+        runner.run(a_plan("a"), tmp_path / "r.csv", command=stub, scheduler=cluster.address)
+
+
+def test_a_command_that_is_not_there_ends_the_plan(tmp_path, cluster):
+    with pytest.raises(ClusterError, match="a worker of tcp.* can't make runs: FileNotFoundError"):
+        runner.run(a_plan("a"), tmp_path / "r.csv", command=["/no/such/program"], scheduler=cluster.address)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_children_on_the_workers(tmp_path, stub, cluster, number):
+    runs = [spec(name, features=str(tmp_path / f"pid-{name}")) for name in ("slow-1", "slow-2", "never")]
+    process = a_start(tmp_path, stub, cluster.address, runs)
+    pids = [_pid_in(tmp_path / f"pid-slow-{n}") for n in (1, 2)]
+    process.send_signal(number)
+    assert process.wait(60) == 130
+    _wait_for(lambda: not any(map(_alive, pids)), "a child outlived the runner")
+    assert sorted(rows_in(tmp_path)) == [("slow-1", "interrupted"), ("slow-2", "interrupted")]
+
+
+def test_kill_9_of_the_runner_ends_the_children_on_the_workers(tmp_path, stub, cluster):
+    runs = [spec(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
+    process = a_start(tmp_path, stub, cluster.address, runs)
+    pid = _pid_in(tmp_path / "pid")
+    _wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")
+    process.kill()
+    process.wait()
+    _wait_for(lambda: not _alive(pid), "the child outlived the runner")
+    with results.exclusive(tmp_path / "r.csv"):
+        assert rows_in(tmp_path) == [("short", "ok")]
+    assert runner.run(a_plan("a"), tmp_path / "r.csv", command=stub, scheduler=cluster.address).count("ok") == 1, "the workers are free"
+
+
+def test_a_worker_that_dies_gives_its_run_to_one_that_comes_later(tmp_path, stub):
+    with Cluster() as own:
+        first = own.add()
+        process = a_start(tmp_path, stub, own.address, [spec("wait", features=str(tmp_path / "pid-"))])
+        _wait_for(lambda: list(tmp_path.glob("pid-*")), "the run never began")
+        (begun,) = tmp_path.glob("pid-*")
+        first.kill()
+        _wait_for(lambda: not _alive(int(begun.name[4:])), "the child outlived its worker")
+        own.add()
+        _wait_for(lambda: len(list(tmp_path.glob("pid-*"))) == 2, "nobody took it up")
+        (tmp_path / "pid-go").touch()
+        assert process.wait(60) == 0 and rows_in(tmp_path) == [("wait", "ok")]
+
+
+def test_a_run_that_ends_its_workers_is_a_failed_row(tmp_path, stub):
+    summary = runner.run(a_plan("murder", "a"), tmp_path / "r.csv", command=stub, scheduler="local:1")
+    fatal, other = summary.rows
+    assert fatal["status"] == "failed" and fatal["message"].startswith("3 workers ended while they made this run, the last tcp://")
+    assert other["status"] == "ok" and summary.exit_code == 3
+
+
+def test_a_scheduler_that_goes_away(tmp_path, stub):
+    with Cluster() as own:
+        own.add()
+        runs = [spec(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
+        process = a_start(tmp_path, stub, own.address, runs)
+        pid = _pid_in(tmp_path / "pid")
+        _wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")
+        own.scheduler.kill()
+        said = process.communicate(timeout=60)[1]
+        assert process.returncode == 1 and said.strip().endswith(
+            f"the scheduler at {own.address} has gone away; what was done there is lost, what was written stays"
+        )
+        assert rows_in(tmp_path) == [("short", "ok")]
+        _wait_for(lambda: not _alive(pid), "the child outlived the cluster")
+
+
+def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
+    monkeypatch.setattr(workers, "_LOOK", 0.2)
+    with Cluster() as own:
+        said = []
+
+        def report(text):
+            said.append(text)
+            if "no workers" in text:
+                own.add()
+
+        summary = runner.run(a_plan("a", "b"), tmp_path / "r.csv", command=stub, scheduler=own.address, report=report)
+    assert summary.count("ok") == 2 and said[1] == f"{own.address} has no workers; waiting for some"
+
+
+def test_a_worker_killed_at_a_random_moment_loses_nothing(tmp_path):
+    """One round of tests/kill_workers.py, with a cluster of its own: its worker dies."""
+    with Cluster() as own:
+        own.add()
+        own.add()
+        work = Rounds(tmp_path, own, 4)
+        assert work.kill(random.Random(3), 1.0) >= 0

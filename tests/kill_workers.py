@@ -92,7 +92,7 @@ def main(rounds: int) -> int:
     with tempfile.TemporaryDirectory() as name, Cluster() as cluster:
         cluster.add()
         cluster.add()
-        work = Rounds(Path(name), cluster, 8)
+        work = Rounds(Path(name), cluster, 4)
         seconds = work.seconds()
         for number in range(1, rounds + 1):
             try:

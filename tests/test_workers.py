@@ -3,14 +3,17 @@
 import json
 import os
 import random
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from by_hand import Cluster
-from kill_workers import Rounds
+from kill_workers import PLAN, Rounds
 from test_runner import STUB, _alive, a_plan, spec
 
 from rfx import cluster as clusters
@@ -254,3 +257,31 @@ def test_a_worker_killed_at_a_random_moment_loses_nothing(tmp_path):
         own.add()
         work = Rounds(tmp_path, own, 4)
         assert work.kill(random.Random(3), 1.0) >= 0
+
+
+def test_the_commands_of_the_documents(tmp_path):
+    """Those that start a cluster by hand and run a plan on it, with an address of this machine in the place of theirs."""
+    text = (Path(__file__).parent.parent / "docs" / "distributed.md").read_text()
+    lines = re.findall(r"^(?:dask scheduler --host|dask worker tcp://10|rfx run plan.toml .* --scheduler tcp://10).*$", text, re.M)
+    assert [line.split()[:2] for line in lines] == [["dask", "scheduler"], ["dask", "worker"], ["rfx", "run"]]
+    (tmp_path / "plan.toml").write_text(PLAN.format([0, 1]))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    lines = [line.replace("10.0.0.1:8786", address).replace("10.0.0.1 --port 8786", address.replace(":", " --port ")) for line in lines]
+    words = [[sys.executable, "-m", *line.split()] for line in lines]
+    quiet = {"cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    background = [subprocess.Popen([*words[0], "--dashboard-address", ":0"], **quiet), subprocess.Popen(words[1], **quiet)]
+    try:
+        _wait_for(lambda: not _refused(address), "the scheduler never listened")
+        assert subprocess.run(words[2], **quiet).returncode == 0
+    finally:
+        for process in background:
+            process.terminate()
+            process.wait()
+    assert [row["status"] for row in results.read(tmp_path / "results.csv")] == ["ok", "ok"]
+
+
+def _refused(address):
+    with socket.socket() as there:
+        return there.connect_ex((address.partition(":")[0], int(address.partition(":")[2])))

@@ -49,8 +49,8 @@ lint: $(STAMP) ## Check style and format with ruff; `.venv/bin/ruff format` mend
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-test: $(STAMP) lint ## Install, check the style, then run the tests
-	$(BIN)/python -m pytest
+test: $(STAMP) lint ## Install, check the style, then run the tests; JOBS=2: in two processes, a file in one of them
+	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
 
 $(OLDEST)/installed: setup.cfg tests/oldest.py
 	$(PYTHON) -m venv $(OLDEST)

@@ -54,7 +54,6 @@ class SplitSpec:
     Either `pool` (roles of files whose rows are put together, shuffled by `seed` and cut into n_train and n_test rows),
     or `train` and `test` (roles of files), from which n_train and n_test rows are drawn, all of them where None. A run's seed,
     where it is not 0, makes another draw.
-    `scaling` and `target_scaling` are what the paper does to the data, where that is known.
     """
 
     train: tuple[str, ...] = ()

@@ -132,6 +132,27 @@ def test_features_held_or_computed_are_the_same(workers, folder):
     np.testing.assert_allclose(held.columns(np.array([3, 5])).to_array(), Z.to_array()[:, [3, 5]])
 
 
+def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
+    """What lies on one worker only after a pass is what has a number for each row."""
+    sent = []
+    for times in (1, 50):
+        sources = [workers.submit(ranges.Arrays, np.tile(X, (times, 1)), np.tile(Y, times), worker=k) for k in range(2)]
+        rows = SpreadRows(workers, sources)
+        rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
+        Z = rows.features(sample("gaussian", 4, 50, 7, gamma=2.0), 50**-0.5)
+        before = sum(workers.client.run(_received).values())
+        f, _, _ = Z.loss_pass(np.ones(50), SquaredHinge, rows.y)
+        chosen = np.flatnonzero(f > 0)
+        Z.rows(chosen).normal(np.ones(50), f[chosen] + 1)
+        sent.append(sum(workers.client.run(_received).values()) - before)
+    assert sent[0] > 0 and sent[1] < 1.5 * sent[0]
+
+
+def _received(dask_worker):
+    """Bytes that a worker has got from others."""
+    return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
 def test_vectors_over_rows_are_arrays_to_numpy(workers, folder):
     Z, y = problem(workers, folder)
     f, own = Z.matvec(np.ones(50)), np.asarray(Z.matvec(np.ones(50)))

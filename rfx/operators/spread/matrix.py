@@ -188,8 +188,9 @@ class PartsMatrix(Matrix):
 
     def loss_pass(self, W, loss, y):
         found = self._each(_loss_pass, y, args=(np.asarray(W, np.float64), loss))
-        F = self._vector([self.workers.submit(_entry, own, 0) for own in found], W.shape[1:])
-        value, G = self.workers.result(self.workers.total(found, pick=1))
+        # the sums are taken out before they travel
+        F, sums = self._vector(self.workers.entries(found, 0), W.shape[1:]), self.workers.entries(found, 1)
+        value, G = self.workers.result(self.workers.total(sums))
         return F, value, G
 
     def gram(self, left, right=None, weights=None, dtype=None):
@@ -216,10 +217,6 @@ def _taken(first, second):
 
 def _drawn(n, count, start, stop):
     return drawn(n, count, start, stop) - start
-
-
-def _entry(found, place):
-    return found[place]
 
 
 def _array(Z):

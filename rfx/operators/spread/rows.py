@@ -52,7 +52,7 @@ class SpreadRows:
             self.workers.submit(load, source, count, self.shape[1], scaler, dtype, finish, worker=_home(k, self.sources, self.workers))
             for k, (source, count) in enumerate(zip(self.sources, self.counts))
         ]
-        self.y.node.futures = [self.workers.submit(_entry, own, 1) for own in other.data]
+        self.y.node.futures = self.workers.entries(other.data, 1)
         self.workers.results(self.workers.each(len, other.data))
         self.known, self.seconds = (scaler, dtype, other), self.seconds + time.perf_counter() - start
         return other
@@ -92,10 +92,6 @@ class SpreadRows:
 def _home(part: int, parts, workers) -> int:
     """The worker that is to read a part: neighbours lie together, so that their sums need not travel."""
     return part * len(workers.addresses) // len(parts)
-
-
-def _entry(found, place):
-    return found[place]
 
 
 def _rows(data, index):

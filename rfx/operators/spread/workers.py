@@ -80,12 +80,16 @@ class Workers:
         size = value.nbytes if isinstance(value, np.ndarray) else len(pickle.dumps(value, 5))
         return value if size <= _INLINE else self.submit(_same, value)
 
-    def total(self, futures, pick: int | None = None):
-        """The future of the sum, of arrays or tuples of them, always by the same tree; pick: of that entry of each result."""
-        while len(futures) > 1 or pick is not None:
+    def total(self, futures):
+        """The future of the sum, of arrays or tuples of them, always by the same tree."""
+        while len(futures) > 1:
             pairs = [futures[k : k + 2] for k in range(0, len(futures), 2)]
-            futures, pick = [self.submit(_add, pick, *pair) for pair in pairs], None
+            futures = [pair[0] if len(pair) == 1 else self.submit(_plus, *pair) for pair in pairs]
         return futures[0]
+
+    def entries(self, futures, place: int) -> list:
+        """The futures of one entry of each of some tuples, taken where these are."""
+        return [self.submit(_entry, own, place) for own in futures]
 
     # ------------------------------------------------------------------ results
 
@@ -182,10 +186,8 @@ def _same(value):
     return value
 
 
-def _add(pick, first, *second):
-    """The sum of one or two results, or of entry `pick` of them."""
-    found = [value if pick is None else value[pick] for value in (first, *second)]
-    return functools.reduce(_plus, found)
+def _entry(found, place):
+    return found[place]
 
 
 def _plus(a, b):

@@ -153,6 +153,34 @@ def test_featurize_is_what_rf_sees(files, capfd):
     np.testing.assert_allclose(phi[:, :20].toarray(), Z.toarray() * np.sqrt(20), atol=1e-5)
 
 
+def test_featurize_reads_tables_as_training_does(tmp_path, capfd):
+    (tmp_path / "a.csv").write_text("y,job,size\n1,clerk,170\n-1,smith,\n1,clerk,181\n-1,smith,160\n")
+    (tmp_path / "b.csv").write_text("size,y,job\n165,1,smith\n,1,clerk\n")
+    same = ("--target", "y", "--missing", "mean")
+    for name in "ab":
+        assert run(capfd, "convert", tmp_path / f"{name}.csv", tmp_path / f"{name}.txt", *same, "--train", tmp_path / "a.csv")[0] == 0
+    assert (
+        run(
+            capfd, "train", "--method", "rf", "--n-features", 6, "--lam", 1, "--data", tmp_path / "a.csv", *same, "--model", tmp_path / "m"
+        )[0]
+        == 0
+    )
+    for name, more, plain in (
+        ("a", same, ()),
+        ("b", (*same, "--train", tmp_path / "a.csv"), ("--train", tmp_path / "a.txt")),
+        ("b", ("--model", tmp_path / "m"), ("--model", tmp_path / "m")),
+    ):
+        assert run(capfd, "featurize", tmp_path / f"{name}.csv", "-n", 6, *more, "-o", tmp_path / "table", "--force")[::2] == (0, "")
+        if "--model" not in more:
+            assert run(capfd, "featurize", tmp_path / f"{name}.txt", "-n", 6, *plain, "-o", tmp_path / "text", "--force")[0] == 0
+            assert (tmp_path / "table").read_bytes() == (tmp_path / "text").read_bytes()
+        else:
+            Z, _ = svmlight.read(tmp_path / "table")
+            method = methods.load(tmp_path / "m")
+            rows, _ = svmlight.read(tmp_path / "b.txt")
+            np.testing.assert_allclose(Z.toarray(), method.map.transform(method.scaler.transform(rows.toarray())), atol=1e-5)
+
+
 def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     binning = ("--map", "binning", "-n", 30, "--gamma", 2)
     assert run(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")[::2] == (0, "")

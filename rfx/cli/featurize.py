@@ -1,8 +1,8 @@
-"""`rfx featurize`: the random features of a LIBSVM file, as a LIBSVM file."""
+"""`rfx featurize`: the random features of the rows of a file, as a LIBSVM file."""
 
 import click
 
-from rfx.cli.common import DeclaredCommand, force_option, named, threads_option
+from rfx.cli.common import DeclaredCommand, force_option, named, reading, reading_options, threads_option
 from rfx.methods.options import GAMMA, SCALINGS
 
 
@@ -65,10 +65,32 @@ class MapCommand(DeclaredCommand):
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the features.")
 @click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
+@reading_options
 @force_option
 @threads_option
-def command(source, name, n_features, output, force, gamma, variant, scaling, unscaled, model, seed, zero_based, train, **options):
+def command(
+    source,
+    name,
+    n_features,
+    output,
+    force,
+    gamma,
+    variant,
+    scaling,
+    unscaled,
+    model,
+    seed,
+    zero_based,
+    train,
+    target,
+    ignore,
+    header,
+    missing,
+    **options,
+):
     """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set by its name, of its test rows.
+
+    Files are LIBSVM text, CSV, TSV, .npz, .npy or Parquet; a table is read as --train's or the model's was, where one is given.
 
     Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows; --train names others.
 
@@ -82,19 +104,21 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
     from rfx import features, files, kernels
     from rfx.cli.rows import labelled_rows
     from rfx.data import load, registry, svmlight
+    from rfx.data.reading import Reading
     from rfx.data.scaling import Scaler
     from rfx.errors import UsageError
     from rfx.methods import width
 
     inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
     files.guard(("-o", output), inputs, svmlight.KIND, force)
+    asked = Reading(**reading(target, ignore, header, missing))
     if model is not None:
         from rfx import methods
 
         if train is not None:
             raise UsageError(f"--train is {train}, but --model {model} has the scaling and the features; give one of the two")
         trained = methods.load(model)
-        X, y = labelled_rows(source, trained.info["n_inputs"], zero_based)
+        X, y = labelled_rows(source, trained.info["n_inputs"], zero_based, asked, trained.schema, trained.letters)
         scaler = trained.scaler
         if not hasattr(trained, "map"):
             raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
@@ -104,8 +128,9 @@ def command(source, name, n_features, output, force, gamma, variant, scaling, un
         kind.check_variant(kernel, n_features, variant)
         if train is None and registry.has(source.partition(":")[0]):
             train = source
-        learnt = None if train is None else load(train, zero_based=zero_based).X_train
-        X, y = labelled_rows(source, None if learnt is None else learnt.shape[1], zero_based)
+        taught = None if train is None else load(train, zero_based=zero_based, reading=asked)
+        learnt, schema = (None, None) if taught is None else (taught.X_train, taught.schema)
+        X, y = labelled_rows(source, None if learnt is None else learnt.shape[1], zero_based, asked, schema)
         learnt = X if learnt is None else learnt
         width.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)

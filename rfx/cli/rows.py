@@ -21,12 +21,15 @@ def rows_for(method, source: str, split=None, zero_based=False, strict=False, ta
     return (svmlight.narrowed(X, n_inputs, source, strict) if scipy.sparse.issparse(X) else X), y
 
 
-def labelled_rows(source: str, n_inputs: int | None, zero_based: bool = False):
-    """(X, y): the test part of a named data set (all of it where it has none), or all rows of LIBSVM text.
+def labelled_rows(source: str, n_inputs: int | None, zero_based: bool, reading, schema=None, letters=None):
+    """(X, y): the test part of a named data set (all of it where it has none), or all rows of a file, with their targets.
 
-    Raises DataError when a file has more features than n_inputs.
+    n_inputs, schema, letters: of the rows that taught what is needed, None where these do themselves; a table is then read as
+    `reading` (Reading) has it. Raises DataError when a file has more columns than these.
     """
     if registry.has(source.partition(":")[0]):
         loaded = load(source)
         return (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
-    return svmlight.read(source, n_features=n_inputs, zero_based=zero_based)
+    if n_inputs is not None:
+        return tables.other_rows(source, schema, n_inputs, zero_based, letters, strict=True, header=reading.header)
+    return tables.training_rows(source, reading, zero_based, lambda count: (None, None))[0]

@@ -18,7 +18,7 @@ WORDS = ("gaussian", "laplacian", "laplacian-l2", "matern-3/2", "polynomial-2", 
 
 @pytest.mark.parametrize("weights", [None, RNG.uniform(0.5, 2, 60)])
 def test_errors_are_those_of_models_without_the_row(weights):
-    found, (step,) = gamma.loo("gaussian", X, Y, 0, weights)
+    found, (step,) = gamma.loo("gaussian", X, Y, LAMS, 0, weights)
     own = np.ones(60) if weights is None else weights
     assert step["error"] == "leave-one-out mean squared error" and step["fitted"] == 60
     assert len(step["tried"]) == len(gamma.LOO_FACTORS) * len(LAMS) and found == min(step["tried"], key=lambda one: one[2])[0]
@@ -41,6 +41,25 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
     assert np.ptp(list(chosen.values())) < 1e-5 * chosen["kernel"]  # some take the rows in float32
     again = methods.create("kernel", scaling="none", lam=1.0, gamma=chosen["kernel"]).fit(X, y)
     np.testing.assert_array_equal(again.predict(X), methods.create("kernel", scaling="none", lam=1.0).fit(X, y).predict(X))
+
+
+def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_good():
+    _, (step,) = gamma.loo("laplacian", X, Y, LAMS, 0)
+    best = {value: min(error for one, _, error in step["tried"] if one == value) for value, _, _ in step["tried"]}
+    median = list(best)[gamma.LOO_FACTORS.index(1.0)]
+    for slack in (0.02, 0.2, 5.0):
+        near = [value for value, error in best.items() if error <= (1 + slack) * min(best.values())]
+        found, (own,) = gamma.loo("laplacian", X, Y, LAMS, 0, slack=slack)
+        assert found == min(near, key=lambda value: abs(np.log(value / median))) and own["tried"] == step["tried"]
+    assert found == median
+
+
+def test_smooth_targets_without_noise_get_smaller_lambdas_but_by_this_word_only():
+    y = X[:, 0] + X[:, 1] * X[:, 2]
+    assert methods.create("kernel", scaling="none").fit(X, y).info["lam"] == 0.001
+    assert methods.create("kernel", scaling="none", gamma="median").fit(X, y).info["lam"] == 0.01
+    classes = methods.create("kernel", scaling="none").fit(X, np.sign(y))
+    assert min(lam for _, lam, _ in classes.info["validation"][0]["tried"]) == 0.01
 
 
 def test_few_rows_and_kernels_without_a_bandwidth_have_nothing_to_choose():

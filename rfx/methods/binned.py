@@ -45,6 +45,8 @@ class BinnedMethod(Method):
 
     default_loss: str | None = None
     watches = True
+    # the wider the kernel, the more grids it takes to estimate it as well
+    loo_slack = 0.01
     arrays = Method.arrays | {
         "coef": Array("f", "bins outputs"),
         "widths": Array("f", "grids inputs"),

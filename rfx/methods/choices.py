@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from rfx.methods import gamma, weights
-from rfx.methods.validation import HELD_OUT, JUDGES, LAMS, error, parts, spread, step
+from rfx.methods.validation import HELD_OUT, JUDGES, LAMS, SMALLER, error, parts, spread, step
 
 log = logging.getLogger(__name__)
 # Below so many rows lambda is not chosen, but this.
@@ -36,6 +36,8 @@ class Choosing:
     held_out_share = HELD_OUT
     held_out_rows: int | None = None
     judges = JUDGES
+    # of `--gamma loo`, see `gamma.loo`
+    loo_slack = 0.0
     # whether every lambda is tried
     _every = False
     # of the rows that are fitted to, and of those that a trial is judged by; None for ones
@@ -55,7 +57,9 @@ class Choosing:
             log.warning("lambda is %g, for there are too few rows to choose it by validation; --lam sets it", FEW_LAM)
         if "gamma" in p and gamma.has_gamma(p["kernel"]):
             if p["gamma"] == "loo":
-                self.chosen["gamma"], self.validation = gamma.loo(p["kernel"], X, Y, p["seed"], self.weights)
+                self.chosen["gamma"], self.validation = gamma.loo(
+                    p["kernel"], X, Y, self._loo_lams(), p["seed"], self.weights, self.loo_slack
+                )
             elif p["gamma"] == "tuned":
                 self.chosen["gamma"], self.validation = gamma.tuned(p["kernel"], X, Y, self._tuning_lams(), p["seed"], self.weights)
             elif p["gamma"] == "validation":
@@ -71,7 +75,12 @@ class Choosing:
 
     def _candidates(self, name: str, Y) -> list:
         """The values that are tried of an option other than gamma."""
-        return list(self.searched[name])
+        values = self.searched[name]
+        return self._loo_lams() if name == "lam" and values == LAMS and self.params.get("gamma") == "loo" else list(values)
+
+    def _loo_lams(self) -> list[float]:
+        """The ridge parameters of `--gamma loo`, and the lambdas of L2 regularisation that are tried after it."""
+        return [*LAMS, *(SMALLER if self.task == "regression" else ())]
 
     def _tuning_lams(self) -> list[float]:
         """The ridge parameters of `--gamma tuned`, which takes the best of them."""

@@ -11,7 +11,7 @@ from rfx.errors import UsageError
 from rfx.features import MAPS, sample
 from rfx.losses import Squared
 from rfx.methods import weights
-from rfx.methods.validation import GAMMA_FACTORS, LAMS, error, step
+from rfx.methods.validation import GAMMA_FACTORS, error, step
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge_grid
@@ -44,12 +44,13 @@ def candidates(kernel: str, X, seed: int, factors=GAMMA_FACTORS) -> list[float]:
     return [base * factor for factor in factors]
 
 
-def loo(kernel: str, X, Y, seed: int, row_weights=None) -> tuple[float, list[dict]]:
+def loo(kernel: str, X, Y, lams, seed: int, row_weights=None, slack: float = 0.0) -> tuple[float, list[dict]]:
     """(gamma, steps): of LOO_FACTORS times the median's that of the least leave-one-out error of kernel ridge regression, and all errors.
 
-    X: (n, d) scaled inputs, of which LOO_ROWS at most are taken; Y: (n, k) encoded targets; row_weights: (n,), None for ones. The ridge
-    parameter is for each the best of LAMS. The error of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen
-    1974), from one spectral decomposition for all lambdas. Of too few rows, or of a kernel without exact values, the median is taken.
+    X: (n, d) scaled inputs, of which LOO_ROWS at most are taken; Y: (n, k) encoded targets; lams: ridge parameters, of which each
+    bandwidth has its best; row_weights: (n,), None for ones. The error of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat
+    matrix h (Allen 1974), from one spectral decomposition for all lambdas. slack: of bandwidths whose error is above the least by no
+    more than this share, that closest to the median's is taken. Of too few rows, or a kernel without exact values, the median is.
     """
     found = candidates(kernel, X, seed, LOO_FACTORS)
     metric, most = kernels.get_kernel(kernel).metric, LOO_ROWS
@@ -63,16 +64,19 @@ def loo(kernel: str, X, Y, seed: int, row_weights=None) -> tuple[float, list[dic
         return found[median], []
     tried, own = [], np.sqrt(np.ones(len(rows)) if row_weights is None else row_weights[rows])
     for value, K in zip(found, kernels.scaled_family(kernel, X[rows], {"gamma": found[median]}, LOO_FACTORS)):
-        tried += [[value, lam, error] for lam, error in zip(LAMS, _left_out(K, Y[rows], own))]
-    place = np.argmin([one[-1] if np.isfinite(one[-1]) else np.inf for one in tried])
+        tried += [[value, lam, error] for lam, error in zip(lams, _left_out(K, Y[rows], lams, own))]
+    errors = np.array([one[-1] if np.isfinite(one[-1]) else np.inf for one in tried]).reshape(len(found), -1)
+    good = np.flatnonzero(errors.min(axis=1) <= (1 + slack) * errors.min())
+    best = min(good, key=lambda k: (abs(np.log(LOO_FACTORS[k])), errors[k].min())) if slack else np.argmin(errors.min(axis=1))
+    place = best * len(lams) + np.argmin(errors[best])
     measure, both = "leave-one-out mean squared error", ["gamma", "lam"]
     chosen = step("kernel ridge regression", both, len(rows), len(rows), measure, tried, place)
     # the lambda is that of so many rows, and of no further use
     return chosen["chosen"][0], [chosen]
 
 
-def _left_out(K, Y, own) -> list[float]:
-    """Leave-one-out mean squared errors for each of LAMS of ridge regression with the kernel values K (n, n), which are overwritten.
+def _left_out(K, Y, lams, own) -> list[float]:
+    """Leave-one-out mean squared errors for each of lams of ridge regression with the kernel values K (n, n), which are overwritten.
 
     Y: (n, k); own: the roots of the rows' weights (n,).
     """
@@ -81,7 +85,7 @@ def _left_out(K, Y, own) -> list[float]:
     values, vectors = scipy.linalg.eigh(K, overwrite_a=True, check_finite=False, driver="evd")
     values, targets, squares = np.maximum(values, 0.0), Y * own[:, None], vectors**2
     parts, errors = vectors.T @ targets, []
-    for lam in LAMS:
+    for lam in lams:
         kept = values / (values + lam)
         left = targets - vectors @ (kept[:, None] * parts)
         errors.append(float(np.sum((left / (1 - squares @ kept)[:, None]) ** 2) / (own @ own) / Y.shape[1]))

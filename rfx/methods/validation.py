@@ -7,6 +7,8 @@ from rfx.errors import UsageError
 # The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2 regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
 LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+# Besides, where a regression's bandwidth is chosen without a fit of the method: there they are cheap, and targets may have no noise.
+SMALLER = (0.003, 0.001)
 # Lambdas of L1 regularisation of a regression, as multiples of the range of the targets.
 L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Of the training rows, where a method says nothing else.

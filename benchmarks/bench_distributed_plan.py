@@ -1,6 +1,6 @@
 """A plan of small rows by two processes here (`--jobs 2`) and by two of Dask's workers, in turns: seconds of processor and wall.
 
-python benchmarks/bench_distributed_plan.py [--rows 40] [--pairs 3]
+python benchmarks/bench_distributed_plan.py [--rows 40] [--pairs 5]
 """
 
 import argparse
@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from by_hand import Cluster
+from pairs import add_pairs, machine, ratios, spread, turns
 
 PLAN = """title = "small rows"
 [[run]]
@@ -34,8 +35,8 @@ def seconds_of(pids) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measured(folder, words, pids=()) -> tuple[float, float]:
-    """(processor seconds, wall seconds) of `rfx run` with these words, and of the processes `pids` meanwhile."""
+def measured(folder, words, pids=()) -> dict:
+    """cpu and seconds: of the processor and of wall, of `rfx run` with these words, and of the processes `pids` meanwhile."""
     results = folder / "results.csv"
     results.unlink(missing_ok=True)
     before, own, start = seconds_of(pids), resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -44,34 +45,33 @@ def measured(folder, words, pids=()) -> tuple[float, float]:
     assert done.returncode == 0, (done.returncode, results.read_text())
     wall, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = now.ru_utime + now.ru_stime - own.ru_utime - own.ru_stime
-    return spent + seconds_of(pids) - before, wall
+    return {"cpu": spent + seconds_of(pids) - before, "seconds": wall}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=40)
-    parser.add_argument("--pairs", type=int, default=3)
+    add_pairs(parser)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, Cluster() as cluster:
         folder = Path(name)
         (folder / "plan.toml").write_text(PLAN.format(list(range(given.rows))))
         pids = [cluster.scheduler.pid, cluster.add().pid, cluster.add().pid]
-        for number in range(given.pairs):
-            ways = {
-                "--jobs 2": lambda: measured(folder, ["--jobs", "2"]),
-                "two workers": lambda: measured(folder, ["--scheduler", cluster.address], pids),
-                "local:2": lambda: measured(folder, ["--scheduler", "local:2"]),
-            }
-            names = list(ways) if number % 2 == 0 else list(ways)[::-1]
-            found = {way: ways[way]() for way in names}
-            cpu, wall = found["--jobs 2"]
-            for way in ways:
-                spent, took = found[way]
-                print(
-                    f"{way:12} {spent:7.1f} s of processor ({spent / cpu:.3f}), {took:7.1f} s of wall ({took / wall:.3f}), "
-                    f"load {os.getloadavg()[0]:.1f}",
-                    flush=True,
-                )
+        ways = {
+            "--jobs 2": lambda: measured(folder, ["--jobs", "2"]),
+            "two workers": lambda: measured(folder, ["--scheduler", cluster.address], pids),
+            "local:2": lambda: measured(folder, ["--scheduler", "local:2"]),
+        }
+        print(f"{machine()}, {given.rows} rows\n", flush=True)
+        found = turns(ways, lambda way: ways[way](), given.pairs)
+    print("| by | processor s | times --jobs 2 | wall s | times --jobs 2 |\n|---|---|---|---|---|")
+    for way, rows in found.items():
+        cells = [
+            cell
+            for what in ("cpu", "seconds")
+            for cell in (spread([row[what] for row in rows], ".1f"), ratios(rows, found["--jobs 2"], what, ".3f"))
+        ]
+        print(f"| {way} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

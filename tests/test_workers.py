@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 from by_hand import Cluster
+from click.testing import CliRunner
 from kill_workers import PLAN, Rounds
 from test_runner import STUB, _alive, a_plan, spec
 
 from rfx import cluster as clusters
-from rfx.errors import ClusterError
+from rfx.cli import cli
+from rfx.errors import ClusterError, UsageError
 from rfx.experiments import child, results, runner, workers
 from rfx.experiments.plan import Plan
 
@@ -112,6 +114,14 @@ def test_rows_are_those_of_this_machine(tmp_path, stub, cluster):
     before = (tmp_path / "there.csv").read_bytes()
     again = runner.run(work, tmp_path / "there.csv", scheduler="tcp://127.0.0.1:1")
     assert again.ran == 0 and (tmp_path / "there.csv").read_bytes() == before, "nothing to do: nobody is asked"
+
+
+@pytest.mark.parametrize("words, says", [(["--jobs", "2"], "--jobs is for this machine alone"), ([], "expected local:N")])
+def test_what_the_command_refuses(tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    where = "local:2" if words else "local:none"
+    done = CliRunner().invoke(cli, ["run", "demo", "--scheduler", where, *words], standalone_mode=False)
+    assert isinstance(done.exception, UsageError) and says in str(done.exception) and not list(tmp_path.iterdir())
 
 
 def test_timeout(tmp_path, stub, cluster):

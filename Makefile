@@ -79,8 +79,8 @@ docs-tables: $(STAMP) ## Put the tables of the documents in anew, from the resul
 docs-numbers: $(STAMP) ## Make the quick numbers of the documents anew (docs/numbers.toml); fails where one differs beyond its noise
 	$(BIN)/python tests/docs_numbers.py
 
-benchmark: $(STAMP) ## Run every benchmark, ours and the peer side by side (long; needs the data sets)
-	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+benchmark: $(STAMP) ## Run every benchmark, or ONLY=bench_l1.py, into docs/benchmarks.md (hours; needs the data sets)
+	$(BIN)/python tests/docs_benchmarks.py $(ONLY)
 
 # Runs what is missing, prints the table, and keeps the code of the run: 3 when a row could not be filled. FULL=1 also runs the
 # plan of the table's rows that take hours, where there is one

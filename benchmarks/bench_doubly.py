@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--parts", nargs="+", default=["step", "sdca", "error"], choices=("step", "sdca", "error"))
     parser.add_argument("--data", nargs="+", default=["covtype", "mnist-8vs6"], choices=("covtype", "mnist-8vs6"))
     parser.add_argument("--seconds", type=float, default=20)
-    add_pairs(parser, 3)
+    add_pairs(parser)
     given = parser.parse_args()
     print(f"{machine()}\n")
     if "step" in given.parts:

@@ -4,6 +4,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+import docs_benchmarks
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows are what it repeats.
 WITHOUT = {"bench_defaults.py"}
@@ -41,3 +43,26 @@ def test_every_benchmark_takes_five_pairs():
     for path in FOLDER.glob("bench_*.py"):
         text = path.read_text()
         assert ("add_pairs(parser)" in text and "machine(" in text) != (path.name in WITHOUT), path.name
+
+
+def test_every_benchmark_has_its_block_in_the_document():
+    blocks = [match[2].split()[0] for match in docs_benchmarks.MADE.finditer(docs_benchmarks.DOCUMENT.read_text())]
+    assert sorted(set(blocks)) == sorted(path.name for path in FOLDER.glob("bench_*.py"))
+
+
+def test_blocks_are_made_anew():
+    text = "before\n<!-- benchmark bench_a.py --pairs 2 -->\nold\n<!-- end -->\nand\n"
+    text += "<!-- benchmark bench_b.py -->\nold b\n<!-- end -->\nafter\n"
+    made, failed = docs_benchmarks.renewed(text, "", lambda command: f"| {command} |\n" if "_a" in command else None, "1234567")
+    assert failed == ["bench_b.py"], "a benchmark that fails leaves its block as it was"
+    block = "`python benchmarks/bench_a.py --pairs 2`, at commit 1234567:\n\n| bench_a.py --pairs 2 |\n"
+    assert made == text.replace("old\n", f"\n{block}\n", 1)
+    again, _ = docs_benchmarks.renewed(made, "bench_b", lambda command: "new", "7654321")
+    assert again == made.replace("old b\n", "\n`python benchmarks/bench_b.py`, at commit 7654321:\n\nnew\n\n")
+
+
+def test_what_a_script_prints_and_a_failure(monkeypatch, tmp_path):
+    monkeypatch.setattr(docs_benchmarks, "ROOT", tmp_path)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "bench_x.py").write_text("import sys\nprint('| a |')\nsys.exit(len(sys.argv) - 1)\n")
+    assert docs_benchmarks.printed("bench_x.py") == "| a |\n" and docs_benchmarks.printed("bench_x.py --fail") is None

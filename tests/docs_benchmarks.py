@@ -1,0 +1,62 @@
+"""Runs the benchmarks and puts what they print into docs/benchmarks.md: `make benchmark`, or one: `make benchmark ONLY=bench_l1.py`.
+
+Between a line `<!-- benchmark bench_….py … -->` and the next `<!-- end -->` stands what `python benchmarks/bench_….py …` printed, and
+at which commit. A benchmark that fails leaves its block as it was; the exit code is then 1.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+MADE = re.compile(r"(<!-- benchmark ([^\n]*?) -->\n).*?(<!-- end -->)", re.S)
+
+
+def printed(command: str) -> str | None:
+    """What a benchmark prints on standard output, None where it fails."""
+    print(f"== {command}", file=sys.stderr, flush=True)
+    script, *words = shlex.split(command)
+    done = subprocess.run([sys.executable, ROOT / "benchmarks" / script, *words], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return done.stdout if done.returncode == 0 else None
+
+
+def commit() -> str:
+    """The commit that is run, with + where files differ from it."""
+    asked = ["git", "describe", "--always", "--abbrev=7", "--dirty=+", "--exclude=*"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=ROOT)
+    return done.stdout.strip() or "unknown"
+
+
+def renewed(text: str, only: str, make, made_at: str) -> tuple[str, list[str]]:
+    """The document with the blocks of the script `only`, of all without it, made anew; and the commands that failed."""
+    failed = []
+
+    def one(match):
+        if only and not match[2].startswith(only):
+            return match[0]
+        found = make(match[2])
+        if found is None:
+            failed.append(match[2])
+            return match[0]
+        return f"{match[1]}\n`python benchmarks/{match[2]}`, at commit {made_at}:\n\n{found.strip()}\n\n{match[3]}"
+
+    return MADE.sub(one, text), failed
+
+
+def main() -> int:
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
+    code = 0
+    for command in [match[2] for match in MADE.finditer(DOCUMENT.read_text(encoding="utf-8"))]:
+        if command.startswith(only):
+            # one after the other, so that what is done is kept when the rest is broken off
+            text, failed = renewed(DOCUMENT.read_text(encoding="utf-8"), command, printed, commit())
+            DOCUMENT.write_text(text, encoding="utf-8")
+            code = 1 if failed else code
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

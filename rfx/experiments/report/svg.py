@@ -29,7 +29,7 @@ class Shelf:
         return self._classes.setdefault(self.colours.within(_rounded(text)), f"s{len(self._classes)}")
 
     def css(self) -> str:
-        return "".join(f".{name}{{{text}}}" for text, name in self._classes.items())
+        return "".join(f"svg .{name}{{{text}}}" for text, name in self._classes.items())
 
     def inline(self, figure, prefix: str, title: str, description: str) -> str:
         """A finished figure as an <svg> element without its title and notes; prefix: of every identifier in it.

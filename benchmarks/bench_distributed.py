@@ -1,6 +1,6 @@
 """Training over rows on workers (`rfx train --scheduler`): two workers beside one and beside one process, bytes a step, growth with N.
 
-    python benchmarks/bench_distributed.py speed              covtype in full, rf, D = 2,000
+    python benchmarks/bench_distributed.py speed              covtype in full, rf, D = 2,000, --pairs turns
     python benchmarks/bench_distributed.py bytes              what travels for N, 2N and 4N rows
     python benchmarks/bench_distributed.py growth             5, 10 and 20 million rows in 40 files, D = 1,000, workers of 1 GB
     python benchmarks/bench_distributed.py growth --rows 200000 400000
@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from pairs import add_pairs, machine, ratios, spread, turns
 
 ONE_GB = 10**9
 TCP_INFO, ACKED, RECEIVED = 11, 120, 128  # of Linux's struct tcp_info, since 4.1
@@ -32,9 +33,10 @@ def main():
     parser.add_argument("what", nargs="*", choices=["speed", "bytes", "growth"], default=["speed", "bytes", "growth"])
     parser.add_argument("--folder", type=Path, default=None, help="Where the rows are written; by default a temporary folder.")
     parser.add_argument("--rows", type=int, nargs="+", default=[5_000_000, 10_000_000, 20_000_000], help="Of growth.")
-    parser.add_argument("--turns", type=int, default=1, help="Of speed.")
+    add_pairs(parser)
     parser.add_argument("--loss", default="squared_hinge")
     options = parser.parse_args()
+    print(machine())
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
         for name in options.what:
@@ -71,22 +73,27 @@ def speed(options, folder):
     path = folder / "covtype.svm"
     svmlight.write(path, split.X_train, split.y_train)
     words = ["--method", "rf", "--data", str(path), "--n-features", "2000", "--lam", "1", "--loss", options.loss, "--task", "binary"]
-    print(f"covtype: {split.X_train.shape[0]:,} rows, D = 2,000, {options.loss}")
-    for _ in range(options.turns):
-        seconds = {}
-        for name, more, threads in (
-            ("one process, 2 threads", [], 2),
-            ("1 worker", ["--scheduler", "local:1"], None),
-            ("2 workers", ["--scheduler", "local:2"], None),
-        ):
-            row = train(*words, *more, threads=threads)
-            seconds[name] = row["seconds_fit"] + row["seconds_features"] - row["params"].get("seconds_read", 0.0)
-            print(
-                f"{name:>24}: training {seconds[name]:7.2f} s, whole command {row['wall']:7.2f} s, processors {row['cpu']:7.1f} s, "
-                f"objective {row['objective']:.9g}, gap {row['gap'] / row['objective']:.1e}, {load()}"
-            )
-        print(f"   2 workers beside 1: {seconds['1 worker'] / seconds['2 workers']:.2f} times as fast")
-        print(f"   2 workers beside one process of 2 threads: {seconds['2 workers'] / seconds['one process, 2 threads']:.2f} of its time")
+    print(f"\ncovtype: {split.X_train.shape[0]:,} rows, D = 2,000, {options.loss}\n")
+    runs = {
+        "one process, 2 threads": ([], 2),
+        "1 worker": (["--scheduler", "local:1"], None),
+        "2 workers": (["--scheduler", "local:2"], None),
+    }
+
+    def run(name):
+        more, threads = runs[name]
+        row = train(*words, *more, threads=threads)
+        row["training"] = row["seconds_fit"] + row["seconds_features"] - row["params"].get("seconds_read", 0.0)
+        return row
+
+    found = turns(runs, run, options.pairs)
+    print("| | training, s | whole command, s | processor s | objective | relative gap | training beside 2 workers |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, rows in found.items():
+        cells = [spread([row[what] for row in rows], ".1f") for what in ("training", "wall", "cpu")]
+        objective, gap = rows[0]["objective"], rows[0]["gap"]
+        beside = ratios(rows, found["2 workers"], "training", ".2f")
+        print(f"| {name} | {' | '.join(cells)} | {objective:.9g} | {gap / objective:.1e} | {beside} |")
 
 
 # ---------------------------------------------------------------------- bytes

@@ -127,14 +127,14 @@ def test_targets():
     np.testing.assert_allclose(scaler.transform(y), [0, 1, 68 / 89])
     np.testing.assert_allclose(scaler.inverse(scaler.transform(y)), y)
     assert scaler.inverse(np.array([2.0])) == 2100  # not clipped
-    back = TargetScaler.from_dict(scaler.to_dict())
+    back = TargetScaler.from_dict(scaler.to_dict(), 1)
     assert back == scaler
     same = TargetScaler.fit(y)
     np.testing.assert_array_equal(same.transform(y), y)
     np.testing.assert_array_equal(same.inverse(y), y)
     centred = TargetScaler.fit(y, "mean")
     np.testing.assert_allclose(centred.transform(y), y - np.mean(y))
-    np.testing.assert_allclose(TargetScaler.from_dict(centred.to_dict()).inverse(np.array([0.0, 5.0])), np.mean(y) + np.array([0, 5]))
+    np.testing.assert_allclose(TargetScaler.from_dict(centred.to_dict(), 1).inverse(np.array([0.0, 5.0])), np.mean(y) + np.array([0, 5]))
     flat = TargetScaler.fit(np.array([3.0, 3.0]), "minmax01")
     assert flat.transform(np.array([3.0])) == 0 and flat.inverse(np.array([0.0])) == 3
 
@@ -176,3 +176,10 @@ def test_a_survey_of_wide_rows_learns_the_same():
         scaler = Scaler.fit(X, "minmax11")
     np.testing.assert_allclose(found.inputs.scaler.scale, scaler.scale)
     assert scipy.sparse.issparse(found.X)
+
+
+def test_target_scaling_for_another_number_of_targets_is_refused():
+    saved = TargetScaler("mean", np.array([1.0, 2.0])).to_dict()
+    np.testing.assert_array_equal(TargetScaler.from_dict(saved, 2).inverse(np.zeros((3, 2))), np.tile([1.0, 2.0], (3, 1)))
+    with pytest.raises(DataError, match="not for 3 targets"):
+        TargetScaler.from_dict(saved, 3)

@@ -23,6 +23,7 @@ def problem(task):
     [
         ("rf", {"n_features": 60}),
         ("rf", {"n_features": 60, "solver": "cg", "loss": "squared"}),
+        ("rf", {"n_features": 60, "loss": "squared", "offset": "mean"}),
         ("rf", {"n_features": 60, "solver": "liblinear", "loss": "squared_hinge"}),
         ("sparse-rf", {"n_features": 60, "lam": 1.0, "rounds": 3}),
         ("sparse-rf", {"n_features": 60, "lam": 1.0, "solver": "prcd"}),

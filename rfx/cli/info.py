@@ -42,6 +42,8 @@ def _facts(method, size) -> dict:
 
 def _lines(method, found):
     """(heading, text) of what a person reads."""
+    import numpy as np
+
     info = found["info"]
     yield "model", f"{method.name}: {method.summary}"
     kernel = found["params"].get("kernel")
@@ -61,10 +63,10 @@ def _lines(method, found):
         yield "labels", f"{len(found['labels'])}" + _named(found["labels"])
         yield "probability", found["probabilities"] or "none; train with --calibrate or --loss logistic"
     elif method.target_scaler.kind != "none":
-        yield (
-            "target",
-            f"scaled by {method.target_scaler.kind}: less {method.target_scaler.shift:g}, divided by {method.target_scaler.scale:g}",
+        shift, scale = (
+            ", ".join(f"{one:g}" for one in np.ravel(part)) for part in (method.target_scaler.shift, method.target_scaler.scale)
         )
+        yield "target", f"scaled by {method.target_scaler.kind}: less {shift}, divided by {scale}"
     for score in info.get("scores") or ():
         yield score["metric"], f"{score['score']:.4f} on {score['on']}"
     split = f", split {info['split']}" if info.get("split") else ""

@@ -290,6 +290,10 @@ class TargetScaler:
         return {"kind": self.kind, "shift": np.asarray(self.shift).tolist(), "scale": np.asarray(self.scale).tolist()}
 
     @classmethod
-    def from_dict(cls, saved):
+    def from_dict(cls, saved, n_outputs: int):
+        """The scaling that to_dict gave, of rows with that many targets; DataError where it is for another number of them."""
         kind = _checked(str(saved["kind"]), TARGET_KINDS, "target scaling")
-        return cls(kind, plain(saved["shift"]), plain(saved["scale"]))
+        shift, scale = plain(saved["shift"]), plain(saved["scale"])
+        if not {np.shape(shift), np.shape(scale)} <= {(), (n_outputs,)}:
+            raise DataError(f"its targets' scaling is not for {n_outputs} targets")
+        return cls(kind, shift, scale)

@@ -369,15 +369,16 @@ class Method(Choosing):
     @classmethod
     def from_state(cls, header, arrays) -> "Method":
         """The method of a model file's header and arrays; raises as from_file does."""
-        model_file.check_arrays(arrays, cls.saved_arrays(header), cls._sizes(header, arrays))
+        sizes = cls._sizes(header, arrays)
+        model_file.check_arrays(arrays, cls.saved_arrays(header), sizes)
         self = cls(**header["params"])
         self.task, self.info, self.loss = header["task"], header["info"], losses.get_loss(header["loss"])
         scaler = header["scaler"] | {key[7:]: value for key, value in arrays.items() if key.startswith("scaler_")}
         self.scaler = Scaler.from_dict(scaler)
-        self.target_scaler = TargetScaler.from_dict(header["target_scaler"]) if self.task == "regression" else None
+        self.target_scaler = TargetScaler.from_dict(header["target_scaler"], sizes["outputs"]) if self.task == "regression" else None
         self.classes = None if self.task == "regression" else arrays["classes"]
         if header.get("calibration") is not None:
-            self.calibration = Calibration.from_dict(header["calibration"], cls._sizes(header, arrays)["outputs"])
+            self.calibration = Calibration.from_dict(header["calibration"], sizes["outputs"])
         self.schema = Schema.of_header(header)
         self._restore(header, arrays)
         return self

@@ -84,8 +84,8 @@ def restore(method, header, arrays) -> None:
     method.classes = arrays.get("classes")
     method.loss = losses.get_loss(header["loss"], method.params["epsilon"])
     method.scaler = Scaler(header["scaling"], arrays["scaler_shift"], arrays["scaler_scale"])
-    method.target_scaler = TargetScaler.from_dict(header["target_scaler"]) if header["target_scaler"] else None
     method._restore_learned(header, arrays)
+    method.target_scaler = TargetScaler.from_dict(header["target_scaler"], method.n_targets) if header["target_scaler"] else None
     method._sample = arrays["sample"]
     method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = header["counts"]
     method.curve, method.validation = header["curve"], header.get("validation", [])

@@ -187,12 +187,8 @@ class LinearMethod(Method):
 
     def _watcher(self, feature_map, Y, scale: float = 1.0):
         """The callback of a solver for weights over scale * feature_map, see rfx.methods.watch."""
-
-        def decide(X):
-            Z = feature_matrix(feature_map, X, scale, self.params["max_memory"])
-            return lambda W: Z.matvec(W) + self.offset
-
-        return watcher(self, decide, Y.shape[1])
+        matvec = lambda X: feature_matrix(feature_map, X, scale, self.params["max_memory"]).matvec
+        return watcher(self, matvec, Y.shape[1], self.offset)
 
     def _keep_path(self, feature_map, lams, solutions, scale=1.0) -> Solution:
         """A trained method for each lambda into self.path, weights times `scale`; self is the last."""

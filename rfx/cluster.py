@@ -4,7 +4,6 @@ Nothing of a cluster is made here: distributed schedules, transports and starts 
 that is said where it can't be had.
 """
 
-import asyncio
 import logging
 import os
 import signal
@@ -17,7 +16,7 @@ from rfx import env
 from rfx.errors import ClusterError, UsageError
 
 LOCAL = "local"
-ALIKE = ("rfx", "python", "numpy", "distributed")  # what must not differ between machines
+ALIKE = ("rfx", "python", "numpy", "scipy", "numba", "distributed")  # what must not differ between machines
 DEATHS = 3  # workers that one task may end, on a cluster of ours
 _LOGGERS = ("distributed", "distributed.client", "tornado.application", "asyncio")
 _PATIENCE = 10.0  # seconds for a scheduler to answer
@@ -45,6 +44,8 @@ def connect(where: str):
     what is no address, ClusterError where distributed is not installed, no scheduler answers within seconds, the versions of `ALIKE`
     differ, or, out of the block, when the scheduler has gone away.
     """
+    import asyncio
+
     count = workers_of(where)
     distributed = _distributed()
     with _silence():
@@ -93,6 +94,7 @@ def _silence():
 
 def _knock(distributed, address) -> None:
     """Raise where no scheduler answers at the address: a client would wait for ever for what is no part of Dask."""
+    import asyncio
 
     async def ask():
         async with distributed.rpc(address) as there:
@@ -173,8 +175,8 @@ def versions() -> dict[str, str]:
 
 def difference(ours: dict, theirs: dict, who: str) -> str | None:
     """One sentence about the first version that differs on the worker `who`, or None. Python's third number makes no difference."""
-    for name in ALIKE:
-        here, there = ours[name], theirs.get(name)
+    for name, here in ours.items():
+        there = theirs.get(name)
         if name == "python":
             here, there = (".".join(str(text).split(".")[:2]) for text in (here, there))
         if here != there:
@@ -186,7 +188,7 @@ def difference(ours: dict, theirs: dict, who: str) -> str | None:
 def check_versions(client) -> None:
     """Raise ClusterError where the versions of a worker that is there now, or the scheduler's distributed, differ from ours."""
     ours = versions()
-    found = client.get_versions(packages=["rfx"])
+    found = client.get_versions(packages=["rfx", "scipy", "numba"])
     theirs = found["scheduler"]["packages"]["distributed"]
     if theirs != ours["distributed"]:
         raise ClusterError(f"the scheduler has distributed {theirs}, this machine {ours['distributed']}; install the same on both")

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import DataError, UsageError
-from rfx.features.binning import WIDTHS, BinningMap, _starts, sample_grids
+from rfx.features.binning import BinningMap, _starts, sample_grids
+from rfx.features.widths import WIDTHS
 from rfx.operators.binned import BinnedMatrix
 
 RNG = np.random.default_rng(0)

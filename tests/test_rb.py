@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from rfx import env, losses, methods
 from rfx.errors import UsageError
 from rfx.experiments import results, single
-from rfx.features.binning import WIDTHS, BinningMap, sample_grids
+from rfx.features.binning import BinningMap, sample_grids
+from rfx.features.widths import WIDTHS
 from rfx.methods.validation import held_out
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix

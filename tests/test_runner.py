@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import pid_in, wait_for
 
 from rfx.cli.progress import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
@@ -155,7 +156,7 @@ def test_timeout(tmp_path, stub):
 def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
     runs = [spec("nest", features=str(tmp_path / "pid"))]
     runner.run(Plan("p", "", "", "", runs), tmp_path / "r.csv", timeout=3, command=stub)
-    assert not _alive(_pid_in(tmp_path / "pid"))
+    assert not _alive(pid_in(tmp_path / "pid"))
 
 
 def test_a_wish_for_lam_stays_out_of_its_column(tmp_path, stub):
@@ -241,13 +242,6 @@ def _start(tmp_path, stub, datasets, jobs=1, **options):
     return subprocess.Popen([sys.executable, "-c", program, words], stdout=subprocess.PIPE, text=True)
 
 
-def _wait_for(condition, what):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
-
-
 def _alive(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
@@ -255,15 +249,10 @@ def _alive(pid):
         return False
 
 
-def _pid_in(path):
-    _wait_for(lambda: path.exists() and path.read_text(), "the child never started")
-    return int(path.read_text())
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_the_child_and_writes_its_row(tmp_path, stub, number):
     process = _start(tmp_path, stub, ["short", "slow", "never"], features=str(tmp_path / "pid"))
-    pid = _pid_in(tmp_path / "pid")
+    pid = pid_in(tmp_path / "pid")
     process.send_signal(number)
     assert process.wait(20) == 130
     assert not _alive(pid)
@@ -272,10 +261,10 @@ def test_an_interrupt_ends_the_child_and_writes_its_row(tmp_path, stub, number):
 
 def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
     process = _start(tmp_path, stub, ["short", "slow"], features=str(tmp_path / "pid"))
-    pid = _pid_in(tmp_path / "pid")
+    pid = pid_in(tmp_path / "pid")
     process.kill()
     process.wait()
-    _wait_for(lambda: not _alive(pid), "the child outlived the runner")
+    wait_for(lambda: not _alive(pid), "the child outlived the runner")
     with results.exclusive(tmp_path / "r.csv"):
         assert [row["dataset"] for row in results.read(tmp_path / "r.csv")] == ["short"]
 

@@ -20,7 +20,6 @@ from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.operators import base
 from rfx.operators.base import drawn
-from rfx.operators.spread import workers as spread_workers
 from rfx.operators.spread.rows import SpreadRows
 from rfx.operators.spread.workers import Workers
 from rfx.solvers.base import Budget
@@ -178,8 +177,8 @@ def test_a_file_that_a_worker_does_not_see_is_named_with_it(workers, folder):
 
 
 def test_other_versions_are_refused(workers, monkeypatch):
-    other = spread_workers.stamp() | {"numpy": "0.1"}
-    monkeypatch.setattr(spread_workers, "stamp", lambda: other)
+    other = cluster.versions() | {"numpy": "0.1"}
+    monkeypatch.setattr(cluster, "versions", lambda: other)
     with pytest.raises(ClusterError, match="worker tcp.* has numpy .*; install the same"):
         Workers(workers.client)
     with pytest.raises(ClusterError, match="worker tcp.* has numpy"):

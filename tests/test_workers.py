@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,12 +16,16 @@ from by_hand import Cluster
 from click.testing import CliRunner
 from kill_workers import PLAN, Rounds
 from test_runner import STUB, _alive, a_plan, spec
+from waiting import pid_in, wait_for
 
 from rfx import cluster as clusters
 from rfx.cli import cli
 from rfx.errors import ClusterError, UsageError
 from rfx.experiments import child, results, runner, workers
 from rfx.experiments.plan import Plan
+
+# workers of Dask take their time
+pid_in, wait_for = partial(pid_in, seconds=90), partial(wait_for, seconds=90)
 
 MORE = """
 if name == "murder":
@@ -68,18 +72,6 @@ def a_start(tmp_path, stub, where, runs):
     path.write_text(program)
     words = json.dumps([runs, str(tmp_path / "r.csv"), where, stub])
     return subprocess.Popen([sys.executable, str(path), words], stderr=subprocess.PIPE, text=True)
-
-
-def _wait_for(condition, what):
-    end = time.monotonic() + 90
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-
-
-def _pid_in(path):
-    _wait_for(lambda: path.exists() and path.read_text(), "the child never started")
-    return int(path.read_text())
 
 
 def rows_in(folder):
@@ -189,21 +181,21 @@ def test_a_command_that_is_not_there_ends_the_plan(tmp_path, cluster):
 def test_an_interrupt_ends_the_children_on_the_workers(tmp_path, stub, cluster, number):
     runs = [spec(name, features=str(tmp_path / f"pid-{name}")) for name in ("slow-1", "slow-2", "never")]
     process = a_start(tmp_path, stub, cluster.address, runs)
-    pids = [_pid_in(tmp_path / f"pid-slow-{n}") for n in (1, 2)]
+    pids = [pid_in(tmp_path / f"pid-slow-{n}") for n in (1, 2)]
     process.send_signal(number)
     assert process.wait(60) == 130
-    _wait_for(lambda: not any(map(_alive, pids)), "a child outlived the runner")
+    wait_for(lambda: not any(map(_alive, pids)), "a child outlived the runner")
     assert sorted(rows_in(tmp_path)) == [("slow-1", "interrupted"), ("slow-2", "interrupted")]
 
 
 def test_kill_9_of_the_runner_ends_the_children_on_the_workers(tmp_path, stub, cluster):
     runs = [spec(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
     process = a_start(tmp_path, stub, cluster.address, runs)
-    pid = _pid_in(tmp_path / "pid")
-    _wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")
+    pid = pid_in(tmp_path / "pid")
+    wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")
     process.kill()
     process.wait()
-    _wait_for(lambda: not _alive(pid), "the child outlived the runner")
+    wait_for(lambda: not _alive(pid), "the child outlived the runner")
     with results.exclusive(tmp_path / "r.csv"):
         assert rows_in(tmp_path) == [("short", "ok")]
     assert runner.run(a_plan("a"), tmp_path / "r.csv", command=stub, scheduler=cluster.address).count("ok") == 1, "the workers are free"
@@ -213,12 +205,12 @@ def test_a_worker_that_dies_gives_its_run_to_one_that_comes_later(tmp_path, stub
     with Cluster() as own:
         first = own.add()
         process = a_start(tmp_path, stub, own.address, [spec("wait", features=str(tmp_path / "pid-"))])
-        _wait_for(lambda: list(tmp_path.glob("pid-*")), "the run never began")
+        wait_for(lambda: list(tmp_path.glob("pid-*")), "the run never began")
         (begun,) = tmp_path.glob("pid-*")
         first.kill()
-        _wait_for(lambda: not _alive(int(begun.name[4:])), "the child outlived its worker")
+        wait_for(lambda: not _alive(int(begun.name[4:])), "the child outlived its worker")
         own.add()
-        _wait_for(lambda: len(list(tmp_path.glob("pid-*"))) == 2, "nobody took it up")
+        wait_for(lambda: len(list(tmp_path.glob("pid-*"))) == 2, "nobody took it up")
         (tmp_path / "pid-go").touch()
         assert process.wait(60) == 0 and rows_in(tmp_path) == [("wait", "ok")]
 
@@ -235,15 +227,15 @@ def test_a_scheduler_that_goes_away(tmp_path, stub):
         own.add()
         runs = [spec(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
         process = a_start(tmp_path, stub, own.address, runs)
-        pid = _pid_in(tmp_path / "pid")
-        _wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")
+        pid = pid_in(tmp_path / "pid")
+        wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")
         own.scheduler.kill()
         said = process.communicate(timeout=60)[1]
         assert process.returncode == 1 and said.strip().endswith(
             f"the scheduler at {own.address} has gone away; what was done there is lost, what was written stays"
         )
         assert rows_in(tmp_path) == [("short", "ok")]
-        _wait_for(lambda: not _alive(pid), "the child outlived the cluster")
+        wait_for(lambda: not _alive(pid), "the child outlived the cluster")
 
 
 def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
@@ -283,7 +275,7 @@ def test_the_commands_of_the_documents(tmp_path):
     quiet = {"cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     background = [subprocess.Popen([*words[0], "--dashboard-address", ":0"], **quiet), subprocess.Popen(words[1], **quiet)]
     try:
-        _wait_for(lambda: not _refused(address), "the scheduler never listened")
+        wait_for(lambda: not _refused(address), "the scheduler never listened")
         assert subprocess.run(words[2], **quiet).returncode == 0
     finally:
         for process in background:

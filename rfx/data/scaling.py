@@ -237,11 +237,15 @@ def _moments(X, weights):
             rows = own.sum()
             block_mean = own @ block / rows
             spread = own @ (block - block_mean) ** 2
-        delta = block_mean - mean
-        squares += spread + delta**2 * (count * rows / (count + rows))
-        mean += delta * (rows / (count + rows))
-        count += rows
+        count, mean, squares = joined(count, mean, squares, rows, block_mean, spread)
     return _deviations(count, mean, squares)
+
+
+def joined(count, mean, squares, more, other_mean, other_squares) -> tuple:
+    """(count, means, sums of squared differences to them) of rows, or weights, from those of two parts, so that large means lose no
+    digits (Chan, Golub and LeVeque 1983)."""
+    total, delta = count + more, other_mean - mean
+    return total, mean + delta * (more / total), squares + (other_squares + delta**2 * (count * more / total))
 
 
 def _deviations(count, mean, squares):

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from rfx.counters import uniforms
 from rfx.data.pca import PCA, unit_rows
-from rfx.data.scaling import Scaler, TargetScaler, column_spread, keeps_sparse, plain
+from rfx.data.scaling import Scaler, TargetScaler, column_spread, joined, keeps_sparse, plain
 from rfx.errors import DataError, UsageError
 
 # Rows of the sample, labels that are counted, rows of a chunk.
@@ -85,11 +85,9 @@ class Survey:
         if self._spread is None:
             self._spread = low, spread
         elif self._scaling == "standard":
-            n, m = self.n_rows, len(y)
-            mean, deviation = self._spread
-            delta = low - mean
-            squares = n * deviation**2 + m * spread**2 + delta**2 * (n * m / (n + m))
-            self._spread = mean + delta * (m / (n + m)), np.sqrt(squares / (n + m))
+            n, (mean, deviation) = self.n_rows, self._spread
+            count, mean, squares = joined(n, mean, n * deviation**2, len(y), low, len(y) * spread**2)
+            self._spread = mean, np.sqrt(squares / count)
         else:
             lowest = np.minimum(self._spread[0], low)
             self._spread = lowest, np.maximum(sum(self._spread), low + spread) - lowest

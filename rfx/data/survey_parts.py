@@ -8,11 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.data.scaling import _moments, extremes
+from rfx.data.scaling import column_spread, extremes, joined
+from rfx.data.survey import MOST_LABELS
 from rfx.errors import DataError
-
-# Different targets that are counted.
-MOST_LABELS = 1000
 
 
 @dataclass
@@ -38,9 +36,8 @@ class PartSurvey:
         (low, high), (low_there, high_there) = ((_wide(own.low, width), _wide(own.high, width)) for own in (self, other))
         count, mean, squares = self.count + other.count, None, None
         if self.mean is not None:
-            mean, delta = _wide(self.mean, width), _wide(other.mean, width) - _wide(self.mean, width)
-            squares = _wide(self.squares, width) + _wide(other.squares, width) + delta**2 * (self.count * other.count / count)
-            mean = mean + delta * (other.count / count)
+            moments = [(own.count, _wide(own.mean, width), _wide(own.squares, width)) for own in (self, other)]
+            count, mean, squares = joined(*moments[0], *moments[1])
         labels = None
         if self.labels is not None and other.labels is not None:
             labels = dict(self.labels)
@@ -64,7 +61,7 @@ def survey(source, moments: bool) -> PartSurvey:
         if not X.shape[0]:
             continue
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, spread = _moments(X, None) if moments else (None, None)
+            mean, spread = column_spread(X, "standard") if moments else (None, None)
             low, high = extremes(X)
         squares = spread**2 * X.shape[0] if moments else None
         entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]

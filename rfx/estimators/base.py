@@ -143,7 +143,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         return self._fit(X, y)
 
     def _fit(self, X, y, **weights):
-        if hasattr(X, "__dask_graph__"):
+        if lies_spread(X):
             return self._fit_spread(X, y, True, weights)
         X, y = checked(self, X, y)
         check_classification_targets(y)
@@ -237,7 +237,7 @@ class Regressor(RegressorMixin, MethodEstimator):
         return self._fit(X, y)
 
     def _fit(self, X, y, **weights):
-        if hasattr(X, "__dask_graph__"):
+        if lies_spread(X):
             return self._fit_spread(X, y, False, weights)
         X, y = checked(self, X, y, y_numeric=True)
         return self._train("regression", X, np.asarray(y, np.float64), **weights)
@@ -295,6 +295,11 @@ class ManyTargets(Regressor):
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
         return super().predict(X)
+
+
+def lies_spread(X) -> bool:
+    """Whether X is a collection of Dask's."""
+    return hasattr(X, "__dask_graph__")
 
 
 def classes_of(y) -> bool:

@@ -4,14 +4,10 @@ import numpy as np
 
 from rfx.data.ranges import Arrays
 from rfx.errors import DataError, UsageError
+from rfx.estimators.base import lies_spread
 from rfx.methods import spread as methods
 from rfx.operators.spread.rows import SpreadRows
 from rfx.operators.spread.workers import Workers
-
-
-def lies_spread(X) -> bool:
-    """Whether X is a collection of Dask's."""
-    return hasattr(X, "__dask_graph__")
 
 
 def rows(estimator, X, y, method, encode: bool) -> tuple:

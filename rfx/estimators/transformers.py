@@ -10,8 +10,9 @@ from rfx import kernels
 from rfx.data.scaling import Scaler
 from rfx.estimators.base import MethodEstimator, checked, classes_of, in_python
 from rfx.features import FeatureMap, sample
-from rfx.features.binning import WIDTHS, BinMap
+from rfx.features.binning import BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
+from rfx.features.widths import WIDTHS
 from rfx.methods import gamma, width
 from rfx.methods.nystrom import LANDMARKS
 from rfx.methods.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED

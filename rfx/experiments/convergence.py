@@ -11,8 +11,9 @@ import numpy as np
 from rfx import kernels
 from rfx.errors import UsageError
 from rfx.features import MAPS, leverage, sample
-from rfx.features.binning import WIDTHS, sample_grids
+from rfx.features.binning import sample_grids
 from rfx.features.nystrom import NystromMap, choose_landmarks
+from rfx.features.widths import WIDTHS
 
 ROWS, INPUTS = 256, 6
 SIZES = tuple(2**k for k in range(4, 11))

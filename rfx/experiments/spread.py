@@ -12,7 +12,7 @@ from rfx.data.csvtext import KindChanged
 from rfx.data.learner import Learner
 from rfx.data.loading import Split
 from rfx.data.reading import Reading
-from rfx.data.survey_parts import MOST_LABELS
+from rfx.data.survey import MOST_LABELS
 from rfx.data.table import Words
 from rfx.data.tasks import guess_of
 from rfx.errors import DataError, UsageError

@@ -16,11 +16,10 @@ from numba import njit
 from rfx import parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
+from rfx.features.widths import WIDTHS, sample_widths
 
-WIDTH, OFFSET = 16, 17
+OFFSET = 17
 
-# Widths below this would have a reciprocal that overflows.
-_NARROWEST = 1e-300
 _GROUP = 8
 _CHUNK = 512
 _PREDICTED_ROWS = 4096
@@ -225,8 +224,7 @@ class BinMap:
 def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float, start: int = 0) -> BinningMap:
     """Sample the grids start .. start+n_grids-1; grid r depends on (seed, r) alone.
 
-    kernel: one of WIDTHS. The density of a width t is t k''(t) for the one-dimensional factor k (Rahimi and Recht 2007; Wu et al.
-    2016, equation 6). Raises UsageError for another kernel or a number out of range.
+    kernel: one of WIDTHS. Raises UsageError for another kernel or a number out of range.
     """
     if kernel not in WIDTHS:
         raise UsageError(f"there are no random binning features for kernel {kernel!r}; choose one of {', '.join(WIDTHS)}")
@@ -236,35 +234,9 @@ def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float
         raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
     if not 0 < gamma < np.inf:
         raise UsageError(f"--gamma is {gamma}; it must be a number above 0")
-    shape = (n_grids, n_inputs)
-    count, width = WIDTHS[kernel]
-    numbers = uniforms(seed, WIDTH, start, start + n_grids, count * n_inputs).reshape(*shape, count)
-    with np.errstate(divide="ignore"):
-        widths = width(numbers) / gamma
-    widths = np.ascontiguousarray(np.clip(widths, _NARROWEST, 1 / _NARROWEST))
+    widths = sample_widths(kernel, n_inputs, n_grids, seed, gamma, start)
     offsets = widths * uniforms(seed, OFFSET, start, start + n_grids, n_inputs)
     return BinningMap(kernel, float(gamma), widths, offsets)
-
-
-def _exponentials(numbers):
-    """Sums of as many exponentials as there are numbers."""
-    return -np.log(numbers).sum(axis=-1)
-
-
-def _heavy(numbers):
-    """Of the distribution function (t / (1 + t))^2."""
-    root = np.sqrt(numbers[..., 0])
-    return root / (1 - root)
-
-
-# kernel -> (uniform numbers for a width, the width for gamma = 1): of the densities t exp(-t), t^2 exp(-t) / 2 and
-# 2t / (1 + t)^3; all widths the same.
-WIDTHS = {
-    "laplacian": (2, _exponentials),
-    "erlang": (3, _exponentials),
-    "rational": (1, _heavy),
-    "hat": (1, lambda numbers: np.ones(numbers.shape[:-1])),
-}
 
 
 def _starts(sizes) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What all methods share: options, scaling, targets, one-vs-all, prediction, the model file."""
+"""What all methods share: options, scaling, targets, one-vs-all, prediction; choices are in rfx.methods.choices, files in .saved."""
 
 import time
 from functools import cache
@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 
 from rfx import kernels, losses
-from rfx import model as model_file
 from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler, as_floats
 from rfx.data.schema import Schema
@@ -15,10 +14,10 @@ from rfx.methods import gamma, weights, width
 from rfx.methods.calibration import Calibration
 from rfx.methods.choices import Choosing
 from rfx.methods.options import COMMON
+from rfx.methods.saved import Saved
 from rfx.options import Option
 from rfx.solvers.base import Budget, Solution, for_output, stack
 
-CLASSIFICATION = ("binary", "multiclass")
 # What numpy would say of an overflow on the way: what comes out is checked instead.
 UNSAID = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
 
@@ -27,7 +26,7 @@ def _listed(labels) -> str:
     return ", ".join(f"{label:g}" for label in labels[:10]) + (", …" if len(labels) > 10 else "")
 
 
-class Method(Choosing):
+class Method(Choosing, Saved):
     """An estimator in scikit-learn's words: fit, predict, decision_function, get_params.
 
     A subclass declares `name`, `summary`, `options` (what it takes beside what every method does) and `arrays` (what its model
@@ -49,11 +48,6 @@ class Method(Choosing):
     calibration: Calibration | None = None  # what makes probabilities of decision values, where the loss has none
     # whether its loss can count rows by weights
     weighted = False
-    arrays: dict[str, model_file.Array] = {
-        "scaler_shift": model_file.Array("f", "inputs"),
-        "scaler_scale": model_file.Array("f", "inputs"),
-        "classes": model_file.Array("f", "classes"),
-    }
 
     def __init__(self, **given):
         given = self.converted(given)
@@ -299,89 +293,6 @@ class Method(Choosing):
     def letters(self) -> bytes | None:
         """The letters that the model knows, where its rows are sequences."""
         return None
-
-    # ------------------------------------------------------------------ model file
-
-    def save(self, path, **more) -> int:
-        """Write the model file (see rfx.model), or nothing where path is None; returns its size in bytes.
-
-        more: entries of the header for whoever reads them again.
-        """
-        header, arrays = self._state()
-        header |= more | {
-            "method": self.name,
-            "params": self.params,
-            "task": self.task,
-            "loss": self.loss.name,
-            "info": self.info,
-            "target_scaler": None if self.target_scaler is None else self.target_scaler.to_dict(),
-            "scaling": self.params["scaling"],
-            "plugins": self._plugins(),
-            "schema": None if self.schema is None else self.schema.to_dict(),
-        }
-        if self.calibration is not None:
-            header["calibration"] = self.calibration.to_dict()
-        scaler = self.scaler.to_dict()
-        header["scaler"] = {key: value for key, value in scaler.items() if not isinstance(value, np.ndarray)}
-        arrays |= {f"scaler_{key}": value for key, value in scaler.items() if isinstance(value, np.ndarray)}
-        if self.classes is not None:
-            arrays["classes"] = self.classes
-        return model_file.write(path, header, arrays)
-
-    def _plugins(self) -> list[dict]:
-        """What of this comes from other packages, and which: kind, name, package."""
-        from rfx.methods import METHODS
-
-        used = [(METHODS, self.name), *((kernels.KERNELS, name) for name in [self.params.get("kernel")] if name)]
-        found = [{"kind": known.kind, "name": name, "package": known.package_of(name)} for known, name in used]
-        return [plugin for plugin in found if plugin["package"]]
-
-    @classmethod
-    def saved_arrays(cls, header: dict) -> dict[str, model_file.Array]:
-        """What the arrays of a model file with that header must be, by name."""
-        return cls.arrays
-
-    @classmethod
-    def from_file(cls, file: model_file.File) -> "Method":
-        """The method of an open model file; only the arrays that it declares are read, once their shapes fit.
-
-        Raises DataError, or KeyError for what is missing, where that would fail or predict nonsense.
-        """
-        forms, declared = file.forms(), cls.saved_arrays(file.header)
-        model_file.check_forms(forms, declared, cls._sizes(file.header, forms))
-        return cls.from_state(file.header, file.arrays(declared))
-
-    @staticmethod
-    def _sizes(header, arrays) -> dict[str, int]:
-        """The sizes of axes that the header and the labels say."""
-        if header["task"] not in (*CLASSIFICATION, "regression"):
-            raise DataError(f"its task is {header['task']!r:.40}")
-        sizes = {"inputs": header["info"]["n_inputs"], "outputs": 1}
-        if type(sizes["inputs"]) is not int or sizes["inputs"] < 0:
-            raise DataError(f"its number of inputs is {sizes['inputs']!r:.40}")
-        if header["task"] in CLASSIFICATION:
-            (count,) = arrays["classes"].shape
-            if not count:
-                raise DataError("it has no classes")
-            sizes["outputs"] = count if count > 2 else 1
-        return sizes
-
-    @classmethod
-    def from_state(cls, header, arrays) -> "Method":
-        """The method of a model file's header and arrays; raises as from_file does."""
-        sizes = cls._sizes(header, arrays)
-        model_file.check_arrays(arrays, cls.saved_arrays(header), sizes)
-        self = cls(**header["params"])
-        self.task, self.info, self.loss = header["task"], header["info"], losses.get_loss(header["loss"])
-        scaler = header["scaler"] | {key[7:]: value for key, value in arrays.items() if key.startswith("scaler_")}
-        self.scaler = Scaler.from_dict(scaler)
-        self.target_scaler = TargetScaler.from_dict(header["target_scaler"], sizes["outputs"]) if self.task == "regression" else None
-        self.classes = None if self.task == "regression" else arrays["classes"]
-        if header.get("calibration") is not None:
-            self.calibration = Calibration.from_dict(header["calibration"], sizes["outputs"])
-        self.schema = Schema.of_header(header)
-        self._restore(header, arrays)
-        return self
 
     # ------------------------------------------------------------------ to define
 

@@ -4,8 +4,9 @@ import numpy as np
 
 from rfx import env, losses
 from rfx.errors import DataError, UsageError
-from rfx.features.binning import WIDTHS, BinMap, BinningMap, Bins, sample_grids
+from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.features.spread_bins import number_parts
+from rfx.features.widths import WIDTHS
 from rfx.methods.base import Method
 from rfx.methods.options import CHOSEN_GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.methods.watch import watcher

@@ -9,7 +9,7 @@ from numba import njit
 
 from rfx import parallel
 from rfx.operators.base import READ, Matrix, block_size, ranges
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.dense import DenseMatrix, add_rows
 from rfx.operators.products import weighted_gram
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -117,7 +117,7 @@ class CodedMatrix(Matrix):
         out, used = np.zeros(self.shape[1]), np.flatnonzero(U)
         rows = self.index[used]
         u = U[used] * self.store.units[rows]
-        parallel.for_ranges(lambda a, b: _add_rows(self.store.codes, rows, u, out, a, b), len(out), smallest=256)
+        parallel.for_ranges(lambda a, b: add_rows(self.store.codes, rows, u, out, a, b), len(out), smallest=256)
         return out
 
     def normal(self, P, weights=None):
@@ -181,25 +181,6 @@ def _dot_rows(codes, rows, units, w, out):
         for j in range(len(w)):
             last += a[j] * w[j]
         out[count - 1] = last * units[rows[count - 1]]
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_rows(codes, rows, u, g, start, stop):
-    """g_j <- g_j + sum_i u_i codes[rows_i, j] for start <= j < stop, four rows at a time as far as their part of g stays in cache."""
-    count = len(rows)
-    for low in range(start, stop, 2048):
-        high = min(low + 2048, stop)
-        part = g[low:high]
-        for t in range(0, count - 3, 4):
-            a, b, c, d = u[t], u[t + 1], u[t + 2], u[t + 3]
-            za, zb = codes[rows[t], low:high], codes[rows[t + 1], low:high]
-            zc, zd = codes[rows[t + 2], low:high], codes[rows[t + 3], low:high]
-            for j in range(high - low):
-                part[j] += a * za[j] + b * zb[j] + c * zc[j] + d * zd[j]
-        for t in range(count - count % 4, count):
-            a, za = u[t], codes[rows[t], low:high]
-            for j in range(high - low):
-                part[j] += a * za[j]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

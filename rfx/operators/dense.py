@@ -162,7 +162,7 @@ def _dots(Z, rows, w, out):
 
 def _combine(Z, rows, values, out):
     """out <- out + Z[rows]' values for Z in C order."""
-    parallel.for_ranges(lambda start, stop: _add_rows(Z, rows, values, out, start, stop), len(out), smallest=256)
+    parallel.for_ranges(lambda start, stop: add_rows(Z, rows, values, out, start, stop), len(out), smallest=256)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -195,7 +195,7 @@ def _dot_picked(Z, rows, columns, values, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_rows(Z, rows, u, g, start, stop):
+def add_rows(Z, rows, u, g, start, stop):
     """g_j <- g_j + sum_i u_i Z[rows_i, j] for start <= j < stop.
 
     Four rows at a time on so many columns that their part of g stays in the first cache.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rfx.errors import RfxError, UsageError
+from rfx.errors import RfxError
 from rfx.experiments import catalogue, figures, style
 from rfx.experiments.report import tally
 from rfx.experiments.report.grids import Grid
@@ -95,8 +95,6 @@ def _settings(builder: Callable, rows) -> list[str | None]:
         try:
             builder(rows, word)
             known.append(word)
-        except UsageError:
-            continue
         except RfxError:
             continue
     return known or [None]

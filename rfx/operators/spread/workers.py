@@ -4,17 +4,14 @@ Everything is a task without side effects: what a worker that dies has held is m
 """
 
 import contextlib
-import functools
 import os
 import pickle
 import socket
-import sys
 import time
 
 import numpy as np
 
 from rfx import cluster, env, parallel
-from rfx._version import __version__
 from rfx.errors import ClusterError, RfxError
 
 # Seconds between looks at the clock and the cluster while a result is waited for; those without any worker after which it is given up.
@@ -23,16 +20,6 @@ _PATIENCE, _ALONE = 2.0, 60.0
 _INLINE = 1 << 17
 # Part of a worker's memory that features may take: beyond 60 percent Dask writes to disk.
 _HELD = 0.4
-
-
-@functools.cache
-def stamp() -> dict:
-    """What must be the same on all machines, for the same result or for any at all."""
-    import numba
-    import scipy
-
-    own = {"rfx": __version__, "Python": ".".join(map(str, sys.version_info[:2]))}
-    return own | {module.__name__: module.__version__ for module in (np, scipy, numba)}
 
 
 class Workers:
@@ -44,9 +31,7 @@ class Workers:
         with self.asked():
             threads = cluster.wait_for_workers(client)
             self.addresses, self.threads = sorted(threads), sum(threads.values())
-            found = client.run(_stamp_there)
-        for address, other in found.items():
-            _check(other, address)
+            cluster.check_versions(client)
 
     def _known(self) -> dict:
         return self.client.scheduler_info(n_workers=-1)["workers"]
@@ -64,7 +49,7 @@ class Workers:
         parallel.check_time()
         where = {} if worker is None else {"workers": self.addresses[worker % len(self.addresses)], "allow_other_workers": True}
         with self.asked():
-            return self.client.submit(_run, stamp(), self.home, function, *args, pure=False, **where)
+            return self.client.submit(_run, cluster.versions(), self.home, function, *args, pure=False, **where)
 
     def each(self, function, *parts) -> list:
         """A future for each part of function of what these lists have for it."""
@@ -162,21 +147,10 @@ def _process() -> tuple:
     return socket.gethostname(), os.getpid()
 
 
-def _stamp_there() -> dict:
-    return stamp()
-
-
-def _check(other: dict, address: str) -> None:
-    for name, version in stamp().items():
-        if other.get(name) != version:
-            raise ClusterError(f"worker {address} has {name} {other.get(name)}, but here it is {version}; install the same on all machines")
-
-
 def _run(expected, home, function, *args):
     """A task: function(*args), by one thread unless it is the client's own process, on a worker of the versions that are expected."""
-    if expected != stamp():
-        own, name = stamp(), next(name for name in expected if expected[name] != stamp().get(name))
-        raise ClusterError(f"{here()} has {name} {own.get(name)}, but others have {expected[name]}; install the same on all machines")
+    if expected != cluster.versions() and (told := cluster.difference(expected, cluster.versions(), here())):
+        raise ClusterError(told)
     if env.threads() != 1 and _process() != home:
         env.set_threads(1)
     return function(*args)

@@ -127,7 +127,7 @@ reproduce-figure1-quick: $(STAMP) ## The same for cod-rna, two seeds and fewer f
 reproduce-corollary1: $(STAMP) ## Yen et al. 2014, Corollary 1: the objective of Sparse-RF against D, and the bound
 	$(call reproduce-figure,yen2014-corollary1,)
 
-reproduce-corollary1-quick: $(STAMP) ## The same for cpu, three seeds and D up to 8,192, within 5 minutes
+reproduce-corollary1-quick: $(STAMP) ## The same for cpu, two seeds and D up to 8,192, within 5 minutes
 	$(call reproduce-figure,yen2014-corollary1,-quick)
 
 reproduce-map-convergence: $(STAMP) ## The error of the kernel against the number of features, of every map; needs no data
@@ -144,19 +144,19 @@ reproduce-wu2016-table1-quick: $(STAMP) ## The same for five data sets
 reproduce-wu2016-fig3: $(STAMP) ## Wu et al. 2016, Figure 3: random binning while sigma varies
 	$(call reproduce-figure,wu2016-fig3,)
 
-reproduce-wu2016-fig3-quick: $(STAMP) ## The same for two data sets, six sigmas and three seeds, within 5 minutes
+reproduce-wu2016-fig3-quick: $(STAMP) ## The same for two data sets, five sigmas and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig3,-quick)
 
 reproduce-wu2016-fig4: $(STAMP) ## Wu et al. 2016, Figure 4: random binning while R varies
 	$(call reproduce-figure,wu2016-fig4,)
 
-reproduce-wu2016-fig4-quick: $(STAMP) ## The same for two data sets, four R and three seeds, within 5 minutes
+reproduce-wu2016-fig4-quick: $(STAMP) ## The same for two data sets, three R and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig4,-quick)
 
 reproduce-wu2016-fig5: $(STAMP) ## Wu et al. 2016, Figure 5: random binning beside RF, Nystrom, blocks, the exact kernel
 	$(call reproduce-figure,wu2016-fig5,)
 
-reproduce-wu2016-fig5-quick: $(STAMP) ## The same for cadata, three R and three seeds, within 5 minutes
+reproduce-wu2016-fig5-quick: $(STAMP) ## The same for cadata, three R and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-fig5,-quick)
 
 reproduce-wu2016-fig6: $(STAMP) ## Wu et al. 2016, Figure 6: speed-up over threads (on an idle machine)
@@ -172,7 +172,7 @@ reproduce-wu2016-fig2: $(STAMP) ## Wu et al. 2016, Figure 2: a grid in the plane
 reproduce-wu2016-theorem1: $(STAMP) ## Wu et al. 2016, Theorem 1: the objective of random binning against kappa R
 	$(call reproduce-figure,wu2016-theorem1,)
 
-reproduce-wu2016-theorem1-quick: $(STAMP) ## The same for cpusmall, one width and three seeds, within 5 minutes
+reproduce-wu2016-theorem1-quick: $(STAMP) ## The same for cpusmall, one width and two seeds, within 5 minutes
 	$(call reproduce-figure,wu2016-theorem1,-quick)
 
 # Of the same runs as Figure 6

@@ -24,10 +24,11 @@ def printed(command: str) -> str | None:
 
 
 def commit() -> str:
-    """The commit that is run, with + where files differ from it."""
-    asked = ["git", "describe", "--always", "--abbrev=7", "--dirty=+", "--exclude=*"]
-    done = subprocess.run(asked, capture_output=True, text=True, cwd=ROOT)
-    return done.stdout.strip() or "unknown"
+    """The commit that is run, with + where files other than the document differ from it."""
+    name = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    others = f":!{DOCUMENT.relative_to(ROOT)}"
+    differs = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ".", others], cwd=ROOT).returncode
+    return name + "+" * differs if name else "unknown"
 
 
 def renewed(text: str, only: str, make, made_at: str) -> tuple[str, list[str]]:

@@ -67,6 +67,20 @@ def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
     assert total.startswith("2 runs, 2 at a time: about 833 minutes") and "left out" in said.partition("p-new")[2]
 
 
+def test_a_plan_whose_data_no_command_can_get_is_left_out(folder, tmp_path, monkeypatch):
+    steps = {name: by_name(reproduce.ahead([papers.folder(name)], "quick", tmp_path)) for name in ("dai2014", "yen2014")}
+    left = steps["dai2014"]["dai2014-fig1-cifar10-quick"]
+    assert left.without == "its data must be obtained by hand: rfx fetch cifar10-features says how"
+    assert steps["dai2014"]["dai2014-fig1-qm7-quick"].without == ""
+    # some of its data sets have URLs
+    assert steps["yen2014"]["yen2014-table1-quick"].by_hand and not steps["yen2014"]["yen2014-table1-quick"].without
+    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
+    for role in ("train", "test"):
+        (tmp_path / f"cifar10-features.{role}").write_text("1 1:1\n")
+    again = by_name(reproduce.ahead([papers.folder("dai2014")], "quick", tmp_path))
+    assert again["dai2014-fig1-cifar10-quick"].without == ""
+
+
 @pytest.mark.usefixtures("one_thread")
 def test_it_resumes_and_keeps_the_code(folder, tmp_path):
     said = []

@@ -107,6 +107,26 @@ def test_the_same_parts_give_the_same_bits_even_when_a_worker_is_killed(workers,
     np.testing.assert_array_equal(first.coef, second.coef)
 
 
+def test_a_worker_that_joins_late_goes_on_for_one_that_is_killed(folder):
+    with cluster.connect("local:1") as client:
+        Z, y = problem(Workers(client), folder)
+        first = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10))
+        Z, y = problem(workers := Workers(client), folder)
+        late = []
+
+        def join(entry, coef):
+            if entry["iteration"] == 1:
+                client.cluster.scale(2)
+                client.wait_for_workers(2)
+                late.extend(set(client.scheduler_info()["workers"]) - set(workers.addresses))
+                os.kill(client.run(os.getpid)[workers.addresses[0]], signal.SIGKILL)
+
+        second = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10), callback=join)
+        tasks = client.run(lambda dask_worker: len(dask_worker.state.log), workers=late)
+        assert len(late) == 1 and tasks[late[0]] > 0 and second.objective == first.objective
+        np.testing.assert_array_equal(first.coef, second.coef)
+
+
 def test_when_the_scheduler_goes_away_a_sentence_says_so(folder):
     with cluster.connect("local:1") as client:
         Z, y = problem(Workers(client), folder)
@@ -307,3 +327,27 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
     assert pattern["n_train"] == len(X) and pattern["n_test"] == 300 and pattern["params"]["parts"] == 5
     done = CliRunner().invoke(cli, [*line, "--data", "sphere", "--scheduler", address])
     assert isinstance(done.exception, UsageError) and "give files that the workers see" in str(done.exception)
+
+
+@pytest.mark.parametrize("kind", ["libsvm", "csv", "parquet"])
+def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
+    """Files of each kind by an address that fsspec opens and as a folder; the objective is that of the files in one process."""
+    import pandas
+
+    options = {"lam": 1.0, "n_features": 30, "task": "binary", "seed": 3}
+    ours = methods.create("rf", **options).fit(X, Y)
+    for number, rows in enumerate((slice(0, 300), slice(300, None))):
+        frame = pandas.DataFrame(X[rows], columns=list("abcd")).assign(y=Y[rows])
+        if kind == "libsvm":
+            svmlight.write(tmp_path / f"{number}.svm", X[rows], Y[rows])
+        elif kind == "csv":
+            frame.to_csv(tmp_path / f"{number}.csv", index=False)
+        else:
+            pytest.importorskip("pyarrow")
+            frame.to_parquet(tmp_path / f"{number}.parquet", row_group_size=90)
+    for path in (f"file://{tmp_path}/*", str(tmp_path)):
+        spec = {"dataset": path, "scheduler": workers.client.scheduler.address, "parts": 5}
+        spec |= {} if kind == "libsvm" else {"reading": {"target": "y"}}
+        method = methods.create("rf", **options)
+        spread.train(method, spec)
+        assert method.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6) and method.info["parts"] == 5

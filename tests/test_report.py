@@ -127,7 +127,7 @@ def test_the_summary_counts_the_cells(read, folder):
     )
     other = tally.of_nothing(papers.tables()["yen2014-table2"])
     assert other["none"] > 50 and not any(number for kind, number in other.items() if kind != "none")
-    summary = line(read, "yen2014")
+    summary = line(read, "Yen et al. 2014")
     assert [int(text.replace(",", "")) for text in summary[2:7]] == [1, 0, 1, 13, counted["none"] + other["none"]]
 
 

@@ -6,6 +6,7 @@ a dict FIGURES, each of them optional; the dicts go from name to builder(rows, s
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -24,6 +25,14 @@ class Folder:
     tables: dict[str, Callable]
     figures: dict[str, Callable]
     costs: Traversable
+
+    @property
+    def citation(self) -> str:
+        """Authors and year as texts cite it: of "B. Dai, B. Xie and L. Song: Title, NIPS 2014." Dai et al. 2014."""
+        authors, _, rest = self.about.partition(":")
+        surnames = [author.split()[-1] for author in re.split(r", | and ", authors)]
+        year = re.findall(r"\d{4}", rest)[-1:]
+        return " ".join([" and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al.", *year])
 
 
 def plans(package: str = GENERAL) -> dict[str, Traversable]:

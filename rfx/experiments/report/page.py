@@ -47,6 +47,7 @@ def _paper(folder, results, output, known, shelf) -> dict:
         found.append(items.build(folder, name, source, shelf, output))
     return {
         "name": folder.name,
+        "citation": folder.citation,
         "about": folder.about,
         "plans": list(plans.values()),
         "items": found,

@@ -301,6 +301,28 @@ def test_pegasos_is_its_recursion_and_comes_near_the_optimum(project):
     assert nu / 2 * w @ w + loss.value(Z @ w, Y[:, 0]).mean() < 1.05 * best
 
 
+@pytest.mark.parametrize("name", ["doubly-sgd", "norma", "pegasos"])
+def test_a_batch_of_fewer_rows_is_that_share_of_a_step(name):
+    X, Y = rows(40)
+    loss, nu = get_loss("logistic"), 0.3
+    make = {
+        "doubly-sgd": lambda: doubly("logistic", nu, Steps("constant", nu, step0=0.5), block=8),
+        "norma": lambda: Norma("gaussian", PARAMS, 1, loss, nu, Steps("constant", nu, step0=0.5), dtype=np.float64),
+        "pegasos": lambda: Pegasos(features(), 40, 1, loss, nu),
+    }[name]
+    short, whole, resumed = make(), make(), make()
+    for solver in (short, whole):
+        solver.step(X[:16], Y[:16])
+    before = short.predictions(X)
+    resumed.restore(short.state())
+    # two rows; the same two rows eight times each, which is the same mean; two rows after a checkpoint
+    for solver, taken in ((short, [16, 17]), (whole, [16, 17] * 8), (resumed, [16, 17])):
+        solver.step(X[taken], Y[taken])
+    np.testing.assert_allclose(short.predictions(X) - before, (whole.predictions(X) - before) / 8, atol=1e-12)
+    assert np.abs(short.predictions(X) - before).max() > 1e-3
+    assert np.array_equal(resumed.predictions(X), short.predictions(X))
+
+
 SDCA_LOSSES = ["hinge", "squared_hinge", "squared", "logistic", "absolute", "epsilon_insensitive"]
 
 

@@ -62,18 +62,20 @@ class DoublySGD:
         self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
         self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
         self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
-        self.t = 0
+        self.t, self.largest = 0, 0
 
     def step(self, X, Y, index=None) -> float:
         """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
 
         For several outputs of an elementwise loss their losses are summed. index: the rows' numbers in the set, where f is kept.
+        A batch of fewer rows than the largest so far makes that share of a step, so that all rows count alike.
         """
         t, e = self.t + 1, self.expansion
         start = self._block(t)
         F = e.values(X) if self.known is None else self.known.values(X, index)
         Z = e.transform(e.map.sampled(start, start + self.block), X)
-        gamma = self.steps(t)
+        self.largest = max(self.largest, len(F))
+        gamma = self.steps(t) * len(F) / self.largest
         gradient = cross(Z, self.loss.derivative(F, Y)) / (len(F) * self.block)
         fresh = start == e.n_features
         if not self.precondition:
@@ -121,10 +123,10 @@ class DoublySGD:
     def state(self) -> dict:
         """Arrays from which `restore` goes on to the same bits."""
         known = {} if self.known is None else {"known": self.known.raw.copy(), "seen": self.known.seen.copy()}
-        return self.expansion.state() | known | {"t": np.array([self.t])}
+        return self.expansion.state() | known | {"t": np.array([self.t, self.largest])}
 
     def restore(self, state: dict) -> None:
         self.expansion.restore(state)
         if self.known is not None:
             self.known.raw[:], self.known.seen[:] = state["known"], state["seen"]
-        self.t = int(state["t"][0])
+        self.t, self.largest = (int(value) for value in state["t"])

@@ -20,13 +20,14 @@ class Norma:
     def __init__(self, kernel, params, n_outputs, loss, nu, steps, dtype=np.float32):
         self.support = Support(kernel, params, n_outputs, dtype)
         self.loss, self.nu, self.steps = loss, float(nu), steps
-        self.t, self.scale = 0, 1.0
+        self.t, self.largest, self.scale = 0, 0, 1.0
 
     def step(self, X, Y) -> float:
-        """One step on the rows X (n, d) and targets Y (n, n_outputs); the batch's mean loss before it."""
+        """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before."""
         self.t += 1
         F = self.predictions(X)
-        gamma = self.steps(self.t)
+        self.largest = max(self.largest, len(F))
+        gamma = self.steps(self.t) * len(F) / self.largest
         if self.nu and self.support.n_rows:
             self.scale *= 1.0 - gamma * self.nu
             if abs(self.scale) < _SMALLEST:
@@ -49,8 +50,10 @@ class Norma:
 
     def state(self) -> dict:
         """Arrays from which `restore` goes on to the same bits."""
-        return {"rows": self.support.rows, "coef": self.support.coef.copy(), "t": np.array([self.t]), "scale": np.array([self.scale])}
+        counts = {"t": np.array([self.t, self.largest]), "scale": np.array([self.scale])}
+        return counts | {"rows": self.support.rows, "coef": self.support.coef.copy()}
 
     def restore(self, state: dict) -> None:
         self.support.append(state["rows"], state["coef"])
-        self.t, self.scale = int(state["t"][0]), float(state["scale"][0])
+        self.t, self.largest = (int(value) for value in state["t"])
+        self.scale = float(state["scale"][0])

@@ -25,15 +25,16 @@ class Pegasos:
         if project and loss.name not in PROJECTED:
             raise UsageError(f"--project bounds the minimum of the hinge loss, not of {loss.name}; leave it out")
         self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
-        self.w, self.t = np.zeros((n_features, n_outputs)), 0
+        self.w, self.t, self.largest = np.zeros((n_features, n_outputs)), 0, 0
 
     def step(self, X, Y) -> float:
-        """One step on the rows X and targets Y (n, n_outputs); the batch's mean loss before it."""
+        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before."""
         self.t += 1
         Z = self.features(X)
         F = matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
-        self.w *= 1.0 - 1.0 / self.t
-        self.w -= cross(Z, self.loss.derivative(F, Y)) / (self.nu * self.t * len(F))
+        self.largest = max(self.largest, len(F))
+        self.w *= 1.0 - len(F) / self.largest / self.t
+        self.w -= cross(Z, self.loss.derivative(F, Y)) / (self.nu * self.t * self.largest)
         if self.project:
             norms = np.linalg.norm(self.w, axis=0)
             self.w *= np.minimum(1.0, 1.0 / (np.sqrt(self.nu) * np.where(norms > 0, norms, 1.0)))
@@ -46,7 +47,8 @@ class Pegasos:
 
     def state(self) -> dict:
         """Arrays from which `restore` goes on to the same bits."""
-        return {"w": self.w.copy(), "t": np.array([self.t])}
+        return {"w": self.w.copy(), "t": np.array([self.t, self.largest])}
 
     def restore(self, state: dict) -> None:
-        self.w[:], self.t = state["w"], int(state["t"][0])
+        self.w[:] = state["w"]
+        self.t, self.largest = (int(value) for value in state["t"])

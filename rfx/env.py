@@ -5,6 +5,7 @@ import resource
 import signal
 import stat
 import sys
+import time
 from functools import lru_cache
 from pathlib import Path
 
@@ -154,7 +155,15 @@ def die_with(parent: int) -> None:
 
 
 def available_memory_mb() -> float:
-    """Memory in MiB that can still be taken without swapping, in the machine and in the cgroup that this process is in."""
+    """Memory in MiB that can still be taken without swapping, in the machine and in the cgroup that this process is in.
+
+    It is looked up ten times a second at most: small problems are solved faster than these files are read.
+    """
+    return _available_memory_mb(int(10 * time.monotonic()))
+
+
+@lru_cache(maxsize=1)
+def _available_memory_mb(tenth: int) -> float:
     return min(_machine_memory_mb(), _cgroup_memory_mb())
 
 

@@ -13,6 +13,8 @@ from rfx import env
 
 # Parts of a product's rows.
 _PARTS = 16
+# Multiplications that are done sooner by one thread than told to another.
+_FEW = 1 << 20
 _here = threading.local()
 _deadline = contextvars.ContextVar("deadline", default=None)
 
@@ -43,15 +45,16 @@ def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="rfx")
 
 
-def for_ranges(function, size: int, smallest: int = 1, parts: int | None = None) -> list:
+def for_ranges(function, size: int, smallest: int = 1, parts: int | None = None, work: int = _FEW) -> list:
     """Call `function(start, stop)` over contiguous parts of range(size), one part per thread.
 
-    Parts hold at least `smallest` items. Returns the results in the order of the parts; the first exception is raised
-    when all parts have ended, and Late at once where there is no time left (see `until`). The caller sees to it that
-    parts write to disjoint places. A call from within a part does not ask for more threads.
+    Parts hold at least `smallest` items. work: the multiplications of all parts together, of which few are not shared out. Returns
+    the results in the order of the parts; the first exception is raised when all parts have ended, and Late at once where there is
+    no time left (see `until`). The caller sees to it that parts write to disjoint places. A call from within a part does not ask
+    for more threads.
     """
     check_time()
-    threads = 1 if getattr(_here, "inside", False) else env.threads()
+    threads = 1 if work < _FEW or getattr(_here, "inside", False) else env.threads()
     parts = max(1, min(parts or threads, size // max(1, smallest)))
     bounds = [size * part // parts for part in range(parts + 1)]
     if parts == 1 or threads == 1:
@@ -84,8 +87,9 @@ def matmul(A, B, out=None):
     """A @ B by all threads, the same to the last bit for any number of them: always the same parts of A's rows."""
     if out is None:
         out = np.empty((A.shape[0], *B.shape[1:]), np.result_type(A, B))
+    work = A.size * B[:1].size
     with one_blas_thread():
-        for_ranges(lambda start, stop: np.matmul(A[start:stop], B, out=out[start:stop]), len(A), smallest=64, parts=_PARTS)
+        for_ranges(lambda start, stop: np.matmul(A[start:stop], B, out=out[start:stop]), len(A), 64, _PARTS, work)
     return out
 
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from rfx import env
+from rfx import env, parallel
 
 
 def pytest_configure(config):
@@ -19,6 +19,12 @@ def one_thread():
     env.set_threads(1)
     yield
     env.set_threads(None)
+
+
+@pytest.fixture
+def shared_out(monkeypatch):
+    """Small products are made by several threads, too: for the tests that are about threads."""
+    monkeypatch.setattr(parallel, "_FEW", 0)
 
 
 @pytest.fixture(scope="module")

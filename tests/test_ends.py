@@ -1,10 +1,12 @@
 """How solvers end without their tolerance: on time, in the middle of a pass over the features, or once the objective no longer moves."""
 
+import threading
 import time
 
 import numpy as np
 import pytest
 
+from rfx import env
 from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
@@ -97,3 +99,13 @@ def test_late_is_raised_only_within_and_only_after_the_deadline():
         with until(None):
             check_time()
     check_time()
+
+
+def test_little_work_is_not_shared_out():
+    here = lambda a, b: threading.current_thread() is threading.main_thread()
+    try:
+        env.set_threads(2)
+        assert for_ranges(here, 4, work=10) == [True] and for_ranges(here, 4, parts=3, work=10) == [True] * 3
+        assert for_ranges(here, 4, work=10**9) == [False, False] == for_ranges(here, 4)
+    finally:
+        env.set_threads(1)

@@ -84,6 +84,7 @@ def test_select_is_a_column_subset(name):
 
 
 @pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+@pytest.mark.usefixtures("shared_out")
 def test_blocks_threads_sparsity_and_file_form_change_nothing(name):
     rows = RNG.uniform(-1, 1, (700, 6))
     rows[rows > 0.6] = 0.0

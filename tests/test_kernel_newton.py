@@ -136,6 +136,7 @@ def test_one_row_one_class_and_repeated_rows():
         assert solution.objective == pytest.approx(reference(K.to_array(np.float64), y, 0.5), rel=1e-8)
 
 
+@pytest.mark.usefixtures("shared_out")
 def test_threads_change_nothing_but_rounding():
     X, y = problem(600)
     found = []

@@ -123,6 +123,7 @@ def test_one_row_duplicate_rows_and_zero_targets():
         assert zero.converged and zero.objective == 0 == np.abs(zero.coef).max()
 
 
+@pytest.mark.usefixtures("shared_out")
 def test_threads_change_nothing_but_rounding():
     X, Y = problem(400)
     params = kernels.parameters("gaussian", X)

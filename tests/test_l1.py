@@ -245,6 +245,7 @@ def test_a_small_working_set_gets_there_too(loss, monkeypatch):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.usefixtures("shared_out")
 def test_threads_change_nothing_but_rounding(loss, order):
     Z, y = fourier(3000, 300)
     Z = np.asarray(Z, order=order)

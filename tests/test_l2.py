@@ -130,6 +130,7 @@ def test_agrees_with_scikit_learn(n_columns):
 
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
 @pytest.mark.parametrize("n_features", [64, 1200])
+@pytest.mark.usefixtures("shared_out")
 def test_blocks_map_array_and_threads_agree(loss, n_features):
     rng = np.random.default_rng(4)
     X = rng.uniform(-1, 1, (800, 4)).astype(np.float32)

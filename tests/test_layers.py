@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent / "rfx"
@@ -65,3 +66,18 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("HEAVY []")
+
+
+def test_training_imports_only_what_it_needs(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    rows = "".join(f"{1 if a * b > 0 else -1} 1:{a:.4f} 2:{b:.4f}\n" for a, b in X)
+    (tmp_path / "rows.libsvm").write_text(rows)
+    code = (
+        "import sys\nfrom rfx.cli import main\n"
+        f"try:\n    main(['train', '--method', 'rf', '--data', {str(tmp_path / 'rows.libsvm')!r}])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'pandas', 'sklearn', 'matplotlib', 'tqdm', 'pooch', 'optuna', 'pyarrow', 'distributed', 'asyncio', 'http.client',\n"
+        "         'scipy.optimize', 'scipy.stats', 'scipy.spatial', 'scipy.sparse.csgraph', 'scipy.sparse.linalg'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy), 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "accuracy" in done.stdout and done.stdout.strip().endswith("HEAVY [] True")

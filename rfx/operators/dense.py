@@ -146,7 +146,7 @@ class DenseMatrix(Matrix):
                 own = slice(bounds[k], bounds[k + 1])
                 _add_normal(self.Z, rows[own], P, weights[own], sums[k])
 
-        parallel.for_ranges(part, _PARTS)
+        parallel.for_ranges(part, _PARTS, work=2 * len(rows) * len(P))
         return sums.sum(axis=0)
 
     def gram(self, left, right=None, weights=None, dtype=None):
@@ -157,12 +157,12 @@ class DenseMatrix(Matrix):
 
 def _dots(Z, rows, w, out):
     """out <- Z[rows] w for Z in C order."""
-    parallel.for_ranges(lambda start, stop: _dot_rows(Z, rows[start:stop], w, out[start:stop]), len(rows), smallest=16)
+    parallel.for_ranges(lambda start, stop: _dot_rows(Z, rows[start:stop], w, out[start:stop]), len(rows), 16, work=len(rows) * len(w))
 
 
 def _combine(Z, rows, values, out):
     """out <- out + Z[rows]' values for Z in C order."""
-    parallel.for_ranges(lambda start, stop: add_rows(Z, rows, values, out, start, stop), len(out), smallest=256)
+    parallel.for_ranges(lambda start, stop: add_rows(Z, rows, values, out, start, stop), len(out), 256, work=len(rows) * len(out))
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

@@ -12,7 +12,7 @@ from rfx.losses import get_loss
 from rfx.solvers.stochastic.doubly import DoublySGD
 from rfx.solvers.stochastic.norma import Norma
 from rfx.solvers.stochastic.pegasos import Pegasos
-from rfx.solvers.stochastic.sdca import KernelSDCA, LinearSDCA
+from rfx.solvers.stochastic.sdca import LONGEST, KernelSDCA, LinearSDCA
 from rfx.solvers.stochastic.steps import Steps
 
 GAMMA = 0.3
@@ -355,6 +355,32 @@ def test_dual_steps_lead_both_forms_to_the_optimum_that_the_gap_proves(name):
         np.testing.assert_allclose(kernel.predictions(X), exact, atol=2e-3)
 
 
+def test_rows_at_rest_are_left_out_and_come_back():
+    X, Y = rows(300)
+    loss, nu, Z = get_loss("hinge"), 1e-3, features()(X)
+    computed, rng = [], np.random.default_rng(0)
+
+    def looked_up(taken):
+        computed.append(len(taken))
+        return Z[taken]
+
+    resting, steady = LinearSDCA(looked_up, 40, 1, 300, loss, nu), LinearSDCA(lambda X: X, 40, 1, 300, loss, nu)
+    for _ in range(1500):
+        order = rng.permutation(300)
+        resting.step(order, Y[order], order)
+        steady.ascend(Z[order], Y[order], order)
+    optimum, _ = steady.bounds([(Z, Y, order := np.arange(300))])
+    P, D = resting.bounds([(order, Y, order)])
+    assert P - D < 1e-6 and P == pytest.approx(optimum, abs=1e-6)
+    assert sum(computed) < 0.6 * 300 * 1500
+    # at the bound 0 for long: once it is asked for again and again, a row whose target turns moves
+    still = int(np.flatnonzero((resting.a[:, 0] == 0) & (resting.rests.counts[1] == LONGEST))[0])
+    Y[still] *= -1
+    for _ in range(LONGEST):
+        resting.step(order[[still]], Y[[still]], np.array([still]))
+    assert resting.a[still, 0] != 0
+
+
 def test_sdca_checkpoints_and_refusals():
     X, Y = rows(60)
     for make in (
@@ -362,11 +388,12 @@ def test_sdca_checkpoints_and_refusals():
         lambda: KernelSDCA("gaussian", PARAMS, 1, 60, get_loss("hinge"), 0.1),
     ):
         one, two = make(), make()
-        for start in (0, 20):
+        for start in 6 * (0, 20):
             one.step(X[start : start + 20], Y[start : start + 20], np.arange(start, start + 20))
+        assert one.rests.counts[0].any()
         two.restore(one.state())
-        for solver in (one, two):
-            solver.step(X[10:60], Y[10:60], np.arange(10, 60))
+        losses = [[solver.step(X[10:60], Y[10:60], np.arange(10, 60)) for _ in range(2)] for solver in (one, two)]
+        assert losses[0] == losses[1]
         assert np.array_equal(one.predictions(X), two.predictions(X))
     with pytest.raises(UsageError, match="--loss is softmax, but dual coordinate ascent has the losses hinge"):
         LinearSDCA(features(), 40, 3, 60, get_loss("softmax"), 0.1)

@@ -73,7 +73,8 @@ def speed(options, folder):
     path = folder / "covtype.svm"
     svmlight.write(path, split.X_train, split.y_train)
     words = ["--method", "rf", "--data", str(path), "--n-features", "2000", "--lam", "1", "--loss", options.loss, "--task", "binary"]
-    print(f"\ncovtype: {split.X_train.shape[0]:,} rows, D = 2,000, {options.loss}\n")
+    words += ["--kernel", "laplacian", "--gamma", "0.5", "--scaling", "minmax11"]
+    print(f"\ncovtype: {split.X_train.shape[0]:,} rows, Laplacian, gamma 0.5, D = 2,000, {options.loss}\n")
     runs = {
         "one process, 2 threads": ([], 2),
         "1 worker": (["--scheduler", "local:1"], None),

@@ -120,6 +120,11 @@ class Matrix(ABC):
         """What `rows` takes for `count` of the rows, as `drawn` has them."""
         return drawn(self.shape[0], count)
 
+    def subset(self, count: int):
+        """(`count` of the rows as a matrix, what `rows` and vectors over the rows take for them), as `draw` has them."""
+        chosen = self.draw(count)
+        return self.rows(chosen), chosen
+
     def constant(self, value: float):
         """(N,) the same number for every row."""
         return np.full(self.shape[0], value)

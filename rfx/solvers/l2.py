@@ -57,8 +57,8 @@ def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
         with until(budget.deadline):
             if warm is None:
                 for count in _levels(len(y)):
-                    chosen = Z.draw(count)
-                    w = newton.run(Z.rows(chosen).hold(budget.memory_mb / 2), y[chosen], w, _LEVEL_TOLERANCE)
+                    part, chosen = Z.subset(count)
+                    w = newton.run(part.hold(budget.memory_mb / 2), y[chosen], w, _LEVEL_TOLERANCE)
             newton.run(Z, y, w, budget.tol)
         status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
     except Late:

@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 
 from rfx.operators.base import COMPUTED, READ, Matrix, drawn
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
-from rfx.operators.spread.vectors import RowIndex, RowVector, written
+from rfx.operators.spread.vectors import RowIndex, RowVector, located, written
 from rfx.operators.spread.vectors import evaluated as _evaluated
 
 # Bytes of an array that `to_array` fetches at most.
 _FETCHED = 1 << 31
+# Features of a subset of rows that are made and kept here: a pass over them takes less time than asking the workers does, some 30 ms.
+_HERE = 1 << 26
 
 
 @dataclass
@@ -70,18 +73,18 @@ class PartsMatrix(Matrix):
     """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a RowVector.
 
     data: a future for each part, from which `recipe` makes its features; counts: the rows of each; index: of a part's rows those that
-    are meant, a future for each part, None for all.
+    are meant, a future for each part, None for all; made: the same features computed from rows of inputs, where there are such.
     """
 
     # what a part holds is its worker's business
     computed = False
     rows_here = False
 
-    def __init__(self, workers, data, recipe, counts, index=None):
+    def __init__(self, workers, data, recipe, counts, index=None, made=None):
         self.workers, self.data, self.recipe, self.counts, self.index = workers, data, recipe, tuple(counts), index
         columns, dtype = recipe.form
         self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
-        self._shared = None
+        self._shared, self.made = None, self if isinstance(recipe, Computed) and index is None else made
 
     @property
     def n_grids(self):
@@ -118,6 +121,13 @@ class PartsMatrix(Matrix):
         futures = [self.workers.submit(_drawn, n, count, *ends) for ends in zip(starts, starts[1:])]
         return RowIndex(self.workers, futures, self.workers.results(self.workers.each(len, futures)))
 
+    def subset(self, count):
+        """As of every matrix; few rows are here, for their inputs, not their features, are fetched."""
+        if self.made is None or count * self.shape[1] > _HERE:
+            return super().subset(count)
+        chosen, recipe = drawn(self.shape[0], count), self.made.recipe
+        return MapMatrix(recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale), chosen
+
     def constant(self, value):
         return RowVector.constant(self.workers, self.counts, value)
 
@@ -125,7 +135,7 @@ class PartsMatrix(Matrix):
         """Held on the workers, where that takes at most `max_mb` and their own bound on each of them."""
         if self.cost == READ or self.size_mb / len(self.workers.addresses) > min(max_mb, self.workers.memory_mb):
             return self
-        return PartsMatrix(self.workers, self._each(_array), Held((self.shape[1], self.dtype)), self.counts)
+        return PartsMatrix(self.workers, self._each(_array), Held((self.shape[1], self.dtype)), self.counts, made=self.made)
 
     def hold_rows(self, max_mb, kind=None):
         return self
@@ -203,7 +213,20 @@ class PartsMatrix(Matrix):
         return self._total(_squares, weights)
 
 
+def fetched(workers, data, counts, index) -> np.ndarray:
+    """The scaled rows of the numbers `index`, array or CSR, of parts (X, y) that are futures."""
+    owners, local = located(index, counts)
+    order = np.argsort(owners, kind="stable")
+    found = workers.results([workers.submit(_rows, data[part], local[owners == part]) for part in np.unique(owners)])
+    whole = sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+    return whole[np.argsort(order, kind="stable")]
+
+
 # ---------------------------------------------------------------------- on the workers
+
+
+def _rows(data, index):
+    return data[0][index]
 
 
 def _apply(function, recipe, data, index, program, leaves, *args):

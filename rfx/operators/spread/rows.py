@@ -4,13 +4,12 @@ import time
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from rfx.data.survey_parts import load, survey
 from rfx.errors import DataError
 from rfx.operators.mapped import dense
-from rfx.operators.spread.matrix import Computed, PartsMatrix
-from rfx.operators.spread.vectors import Leaf, RowVector, located, written
+from rfx.operators.spread.matrix import Computed, PartsMatrix, fetched
+from rfx.operators.spread.vectors import Leaf, RowVector, written
 from rfx.operators.spread.vectors import evaluated as _evaluated
 
 # Numbers of rows that are fetched at most.
@@ -62,12 +61,7 @@ class SpreadRows:
         index = np.arange(self.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
         if len(index) * self.shape[1] > _FETCHED and len(index) > 5000:
             raise TypeError(f"{len(index):,} rows are more than are fetched from the workers")
-        owners, local = located(index, self.counts)
-        order = np.argsort(owners, kind="stable")
-        used = np.unique(owners)
-        found = self.workers.results([self.workers.submit(_rows, self.data[part], local[owners == part]) for part in used])
-        whole = sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
-        return whole[np.argsort(order, kind="stable")]
+        return fetched(self.workers, self.data, self.counts, index)
 
     @property
     def share(self) -> tuple[int, float]:
@@ -92,10 +86,6 @@ class SpreadRows:
 def _home(part: int, parts, workers) -> int:
     """The worker that is to read a part: neighbours lie together, so that their sums need not travel."""
     return part * len(workers.addresses) // len(parts)
-
-
-def _rows(data, index):
-    return data[0][index]
 
 
 def _apply(function, shared, data, program, leaves):

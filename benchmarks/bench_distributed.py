@@ -77,6 +77,7 @@ def speed(options, folder):
     print(f"\ncovtype: {split.X_train.shape[0]:,} rows, Laplacian, gamma 0.5, D = 2,000, {options.loss}\n")
     runs = {
         "one process, 2 threads": ([], 2),
+        "one process, 1 thread": ([], 1),
         "1 worker": (["--scheduler", "local:1"], None),
         "2 workers": (["--scheduler", "local:2"], None),
     }

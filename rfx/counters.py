@@ -20,4 +20,7 @@ def uniforms(seed: int, stream: int, start: int, stop: int, width: int) -> np.nd
     words = generator.random_raw((stop - start) * counters * _WORDS_PER_COUNTER)
     words = words.reshape(stop - start, counters * _WORDS_PER_COUNTER)[:, :width]
     # 53 random bits, moved by half a step so that neither 0 nor 1 occurs
-    return ((words >> np.uint64(11)) + 0.5) * 2.0**-53
+    words >>= np.uint64(11)
+    found = words + 0.5
+    found *= 2.0**-53
+    return found

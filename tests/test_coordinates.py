@@ -10,6 +10,8 @@ from rfx import methods
 from rfx.errors import DataError
 from rfx.features import sample
 from rfx.features.coordinates import offsets, random_order
+from rfx.operators.dense import DenseMatrix
+from rfx.operators.factors import DiagonalFactor, sampled_factor
 from rfx.operators.mapped import feature_matrix
 from rfx.operators.sparse import SparseMatrix
 
@@ -115,3 +117,24 @@ def test_sparse_features_are_kept_and_solved_as_such(one_thread):
     ]
     assert found[0].info["objective"] == pytest.approx(found[1].info["objective"], rel=1e-8)
     np.testing.assert_allclose(found[0].decision_function(X), found[1].decision_function(X.toarray()), atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
+def test_features_that_are_nearly_all_zero_are_preconditioned_by_their_diagonal(loss, one_thread):
+    """A factor of the rows would have hundreds of times their entries; the solution is that of the same features as an array."""
+    rng = np.random.default_rng(0)
+    X = sp.random(400, 3000, 0.001, "csr", random_state=rng)
+    y, weights = np.where(X @ rng.normal(size=3000) > 0, 1.0, -1.0), rng.uniform(0.5, 2.0, 400)
+    Z = feature_matrix(sample("linear", 3000, 900, 0), X)
+    dense = DenseMatrix(Z.to_array())
+    assert isinstance(Z, SparseMatrix) and Z.n_entries < 2000 and dense.n_entries == 400 * 900
+    found = sampled_factor(Z, weights, 0.7, 400, 100.0)
+    assert isinstance(found, DiagonalFactor) and not isinstance(sampled_factor(dense, weights, 0.7, 400, 100.0), DiagonalFactor)
+    expected = 0.7 + (weights[:, None] * Z.to_array().astype(np.float64) ** 2).sum(axis=0)
+    np.testing.assert_allclose(found(np.ones((900, 2))), np.outer(1 / expected, [1, 1]), rtol=1e-6)
+    ours, peer = (
+        methods.create("rf", kernel="linear", n_features=900, scaling="none", lam=0.1, tol=1e-9, loss=loss, task="binary").fit(rows, y)
+        for rows in (X, X.toarray())
+    )
+    assert ours.info["gap"] <= 1e-9 * ours.info["objective"] and ours.info["objective"] == pytest.approx(peer.info["objective"], rel=1e-7)
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=1e-3)

@@ -50,7 +50,7 @@ class CoordinateMap(FeatureMap):
             np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
 
     def sparse_features(self, X):
-        if not sp.issparse(X) or self.n_features <= WIDE:
+        if not sp.issparse(X) or X.shape[1] <= WIDE:
             return None
         found = X.tocsr()[:, self.arrays["columns"]].astype(self.dtype)
         return found.multiply(self.arrays["scales"]).tocsr() if found.nnz < FILLED * found.shape[0] * found.shape[1] else None

@@ -8,7 +8,8 @@ from rfx.counters import uniforms
 
 def normals(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
     """Standard normal numbers for items start..stop-1, (stop-start, width) float64, by the inverse distribution."""
-    return ndtri(uniforms(seed, stream, start, stop, width))
+    found = uniforms(seed, stream, start, stop, width)
+    return ndtri(found, out=found)
 
 
 def cauchys(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:

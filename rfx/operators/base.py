@@ -46,6 +46,11 @@ class Matrix(ABC):
         """MiB that the entries would take as an array."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize / 2**20
 
+    @property
+    def n_entries(self) -> int:
+        """How many entries a product reads."""
+        return self.shape[0] * self.shape[1]
+
     # ------------------------------------------------------------------ rows and columns
 
     def parts(self):

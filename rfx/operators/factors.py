@@ -12,6 +12,8 @@ from rfx.operators.cholesky import factor_in_place
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
+# The more entries that a factor has than its matrix for it to take longer in products than it saves.
+_FULLER = 10
 
 
 class Gram:
@@ -156,6 +158,17 @@ class RowFactor(Factor):
         return (r - self.Z.rmatvec(self.gram.solve(self.Z.matvec(r)))) / self.lam
 
 
+class DiagonalFactor(Factor):
+    """By the diagonal: for features that are nearly all zero, whose columns hardly overlap."""
+
+    def prepare(self, lam):
+        self.diagonal = lam + self.Z.squares(self.d)
+        return self
+
+    def __call__(self, r):
+        return (r.T / self.diagonal).T
+
+
 class NystromFactor(Factor):
     """By a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
 
@@ -241,9 +254,12 @@ def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
     """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than `max_memory_mb`.
 
     With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) / (1 - sqrt(d/m)))^2.
-    weights: (N,), None for ones. The rows' own Gram matrix is the smaller one as long as rows < D.
+    weights: (N,), None for ones. The rows' own Gram matrix is the smaller one as long as rows < D. Of a matrix with far fewer entries
+    than these have, the diagonal.
     """
     n_rows, n_columns = Z.shape
+    if _FULLER * Z.n_entries < min(rows, n_rows, n_columns) ** 2:
+        return DiagonalFactor(Z, weights).prepare(lam)
     itemsize = Z.dtype.itemsize
     available = max_memory_mb * 2**20 / itemsize
     rows = min(rows, n_rows)

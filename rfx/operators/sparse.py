@@ -12,6 +12,10 @@ class SparseMatrix(Matrix):
     def __init__(self, Z, dtype):
         self.Z, self.shape, self.dtype = sp.csr_matrix(Z, dtype=np.float64), Z.shape, np.dtype(dtype)
 
+    @property
+    def n_entries(self):
+        return self.Z.nnz
+
     def rows(self, index):
         return SparseMatrix(self.Z[index], self.dtype)
 

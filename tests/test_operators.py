@@ -238,7 +238,7 @@ def test_columns_one_by_one(kind, limit):
     near(seen, plain)
 
 
-@pytest.mark.parametrize("outputs", [(), (3,)])
+@pytest.mark.parametrize("outputs", [(), (1,), (3,)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypatch):
@@ -266,6 +266,19 @@ def test_threads_change_no_bit(name):
     for count in (1, 2, 3):
         env.set_threads(count)
         results.append([*Z.loss_pass(w, losses.Logistic, np.sign(u)), Z.matvec(w), Z.rmatvec(u), Z.normal(w, weights), Z.outer(u)])
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_threads_change_no_bit_of_several_columns(order):
+    """Products of a size at which BLAS would share out the rows of a block among its own threads."""
+    rng = np.random.default_rng(2)
+    Z = DenseMatrix(np.asarray(rng.standard_normal((4000, 2000), np.float32), order=order))
+    W, U, results = rng.standard_normal((2000, 10)), rng.standard_normal((4000, 10)), []
+    for count in (1, 2, 3):
+        env.set_threads(count)
+        results.append([Z.matvec(W), Z.rmatvec(U), Z.normal(W, np.abs(U[:, 0]))])
     for other in results[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
 

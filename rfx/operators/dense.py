@@ -87,21 +87,36 @@ class DenseMatrix(Matrix):
     def by_columns(self, max_mb):
         return super().by_columns(max_mb) if self._by_rows else self
 
-    def _wide(self):
-        """(rows, these rows in float64), little by little: what BLAS multiplies by several columns."""
-        size = block_size(self.shape[1], np.float64, _CAST_BYTES)
-        buffer = np.empty((min(size, self.shape[0]), self.shape[1]))
-        for rows in ranges(self.shape[0], size):
-            wide = buffer[: rows.stop - rows.start]
-            wide[...] = self.Z[rows if self.index is None else self.index[rows]]
-            yield rows, wide
+    def _bounds(self):
+        """Where the parts begin and end that sums over the rows are made in."""
+        return [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
+
+    def _for_wide(self, function, n_columns):
+        """function(part, rows, these rows in float64), little by little: what BLAS multiplies by several columns.
+
+        Threads share the parts; a BLAS with threads of its own would have them wait for work while ours widen the next rows.
+        """
+        size, bounds = block_size(self.shape[1], np.float64, _CAST_BYTES), self._bounds()
+
+        def share(start, stop):
+            buffer = np.empty((min(size, self.shape[0]), self.shape[1]))
+            for k in range(start, stop):
+                for own in ranges(bounds[k + 1] - bounds[k], size):
+                    rows = slice(bounds[k] + own.start, bounds[k] + own.stop)
+                    wide = buffer[: own.stop - own.start]
+                    wide[...] = self.Z[rows if self.index is None else self.index[rows]]
+                    function(k, rows, wide)
+
+        with parallel.one_blas_thread():
+            parallel.for_ranges(share, _PARTS, work=self.shape[0] * self.shape[1] * n_columns)
 
     def matvec(self, W):
         W = np.ascontiguousarray(W, dtype=np.float64)
+        if W.shape[1:] == (1,):
+            return self.matvec(W[:, 0])[:, None]
         out = np.zeros((self.shape[0], *W.shape[1:]))
         if W.ndim > 1:
-            for rows, Z in self._wide():
-                np.matmul(Z, W, out=out[rows])
+            self._for_wide(lambda k, rows, Z: np.matmul(Z, W, out=out[rows]), W.shape[1])
             return out
         if self._by_rows and np.count_nonzero(W) > _PICKED * len(W):
             _dots(self.Z, self._numbers, W, out)
@@ -116,11 +131,14 @@ class DenseMatrix(Matrix):
 
     def rmatvec(self, U):
         U = np.ascontiguousarray(U, dtype=np.float64)
-        out = np.zeros((self.shape[1], *U.shape[1:]))
+        if U.shape[1:] == (1,):
+            return self.rmatvec(U[:, 0])[:, None]
         if U.ndim > 1:
-            for rows, Z in self._wide():
-                out += Z.T @ U[rows]
-        elif self._by_rows:
+            sums = np.zeros((_PARTS, self.shape[1], U.shape[1]))
+            self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ U[rows], out=sums[k]), U.shape[1])
+            return sums.sum(axis=0)
+        out = np.zeros(self.shape[1])
+        if self._by_rows:
             # many rows have a zero for a loss with a margin: they are not read at all
             used = np.flatnonzero(U)
             _combine(self.Z, self._numbers[used], U[used], out)
@@ -131,15 +149,15 @@ class DenseMatrix(Matrix):
     def normal(self, P, weights=None):
         P = np.ascontiguousarray(P, dtype=np.float64)
         weights = np.ones(self.shape[0]) if weights is None else weights
+        if P.shape[1:] == (1,):
+            return self.normal(P[:, 0], weights)[:, None]
+        sums = np.zeros((_PARTS, *P.shape))
         if P.ndim > 1:
-            out = np.zeros(P.shape)
-            for rows, Z in self._wide():
-                out += Z.T @ (weights[rows, None] * (Z @ P))
-            return out
+            self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ (weights[rows, None] * (Z @ P)), out=sums[k]), 2 * P.shape[1])
+            return sums.sum(axis=0)
         if not self._by_rows:
             return self.rmatvec(weights * self.matvec(P))
-        rows, sums = self._numbers, np.zeros((_PARTS, len(P)))
-        bounds = [len(rows) * k // _PARTS for k in range(_PARTS + 1)]
+        rows, bounds = self._numbers, self._bounds()
 
         def part(start, stop):
             for k in range(start, stop):

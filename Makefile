@@ -80,7 +80,7 @@ docs-numbers: $(STAMP) ## Make the quick numbers of the documents anew (docs/num
 	$(BIN)/python tests/docs_numbers.py
 
 benchmark: $(STAMP) ## Run every benchmark, or ONLY=bench_l1.py, into docs/benchmarks.md (hours; needs the data sets)
-	$(BIN)/python tests/docs_benchmarks.py $(ONLY)
+	$(BIN)/python tests/docs_benchmarks.py "$(ONLY)"
 
 # Runs what is missing, prints the table, and keeps the code of the run: 3 when a row could not be filled. FULL=1 also runs the
 # plan of the table's rows that take hours, where there is one

@@ -61,18 +61,20 @@ def fit_linear(X, u, loss):
         total = found.sum(axis=0)
         return total[-1], total[:-1]
 
-    now = value(w, f)
-    for _ in range(_STEPS):
-        slope, hessian = derivatives(weights * loss.derivative(f, labels), weights * loss.second_derivative(f, labels))
-        hessian[np.diag_indices(size)] += _RIDGE
-        step = -np.linalg.solve(hessian, slope + _RIDGE * w)
-        decrease = -float(step @ (slope + _RIDGE * w))
-        if not decrease > _TOL * now:
-            break
-        along, t = decisions(step), 1.0
-        while (then := value(w + t * step, f + t * along)) > now - 1e-4 * t * decrease and t > 1e-6:
-            t *= 0.5
-        if t <= 1e-6:
-            break
-        w, f, now = w + t * step, f + t * along, then
+    # the products are small: BLAS's own threads would take longer to agree than they take
+    with parallel.one_blas_thread():
+        now = value(w, f)
+        for _ in range(_STEPS):
+            slope, hessian = derivatives(weights * loss.derivative(f, labels), weights * loss.second_derivative(f, labels))
+            hessian[np.diag_indices(size)] += _RIDGE
+            step = -np.linalg.solve(hessian, slope + _RIDGE * w)
+            decrease = -float(step @ (slope + _RIDGE * w))
+            if not decrease > _TOL * now:
+                break
+            along, t = decisions(step), 1.0
+            while (then := value(w + t * step, f + t * along)) > now - 1e-4 * t * decrease and t > 1e-6:
+                t *= 0.5
+            if t <= 1e-6:
+                break
+            w, f, now = w + t * step, f + t * along, then
     return w[:-1], w[-1]

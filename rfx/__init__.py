@@ -3,6 +3,7 @@
 from rfx import env as _env
 from rfx._version import __version__
 
+_env.prepare_blas()
 _env.prepare_numba_cache()
 
 __all__ = ["__version__", "load"]

@@ -53,6 +53,16 @@ def test_a_value_of_the_users_is_left_alone(own, monkeypatch):
     assert os.environ["NUMBA_CACHE_DIR"] == "/somewhere"
 
 
+@pytest.mark.parametrize("given, found", [(None, "14"), ("20", "20")])
+def test_idle_threads_of_blas_sleep_but_for_a_value_of_the_users(given, found):
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"}
+    environment |= {} if given is None else {"OPENBLAS_THREAD_TIMEOUT": given}
+    code = "import sys, rfx, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    # numpy, which reads it, is imported later
+    assert done.stdout.split() == [found, "False"]
+
+
 def planted(place, how, elsewhere):
     """What another user might have put at a predictable place."""
     if how == "link":

@@ -70,6 +70,32 @@ def test_tables_and_figures_of_made_rows(name, tmp_path):
         tables.build(f"dai2014-{name}", [], None, papers.tables())
 
 
+def test_settings_are_chosen_by_held_out_rows_alone():
+    whole, quick = (plan.load(f"dai2014-choice{end}", known=papers.plans()) for end in ("", "-quick"))
+    assert 0 < len(quick.runs) < len(whole.runs) and all(run["holdout"] for run in whole.runs)
+    # test scores that say otherwise
+    rows = [
+        row("choice-adult", "doubly-sgd", score=0.9 - held, params={"step0": step, "loss": "hinge", "held_out_score": held})
+        for step, held in ((1.0, 0.81), (3.0, 0.84), (10.0, 0.8))
+    ]
+    more = {"task": "regression", "dataset": "qm7"}
+    rows += [
+        row("choice-qm7", "doubly-sgd", params={"gamma": gamma, "held_out_score": 9.0, "held_out_mae": mae, "mae": 9 - mae}, **more)
+        for gamma, mae in ((4e-4, 5.5), (8e-4, 5.25))
+    ]
+    table = tables.build("dai2014-choice", rows, None, papers.tables())
+    assert [section.lines for section in table.sections] == [
+        [["1", "19.00", "2"], ["3", "16.00 !", "2"], ["10", "20.00", "2"]],
+        [["0.0004", "5.50", "2"], ["0.0008", "5.25 !", "2"]],
+    ]
+    assert [(cell["setting"], cell.get("step0") or cell.get("gamma")) for cell in table.cells if cell["chosen"]] == [
+        ("adult", 3.0),
+        ("qm7", 8e-4),
+    ]
+    with pytest.raises(DataError, match="no rows of dai2014-choice to show; make them with: rfx run dai2014-choice --results"):
+        tables.build("dai2014-choice", [], None, papers.tables())
+
+
 def test_errors_slopes_and_exponents_are_computed():
     adult = tables.build("dai2014-fig1-adult", rows_of("fig1-adult"), None, papers.tables())
     cells = {(cell["method"], cell["criterion"]): cell for cell in adult.cells}

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rfx.experiments import results, single
+from rfx import methods
+from rfx.experiments import heldout, results, single
 from rfx.experiments.single import evaluate
 
 
@@ -32,6 +33,18 @@ def test_training_rows_are_scored_on_request_only():
     relative = np.linalg.norm(error) / np.linalg.norm(split.y_train)
     assert both["params"]["train_relative_error"] == pytest.approx(relative, rel=1e-12)
     assert both["params"]["train_relative_error"] < both["params"]["relative_error"]
+
+
+def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
+    run = spec("diabetes-sklearn", method="doubly-sgd", holdout=0.2)
+    run["options"] = {"gamma": 1.0, "target_scaling": "minmax01", "batch": 32, "block": 32, "epochs": 3}
+    row = single.execute(run)
+    _, split = single.train(run)
+    ((kept, out),) = heldout.folds(split.y_train, False, 0, None, 0.2)
+    own = methods.create("doubly-sgd", seed=0, task="regression", **run["options"]).fit(split.X_train[kept], split.y_train[kept])
+    expected = np.mean(np.abs(own.predict(split.X_train[out]) - split.y_train[out]))
+    assert row["params"]["held_out_mae"] == pytest.approx(expected, rel=1e-9) and expected > 20
+    assert row["params"]["mae"] != row["params"]["held_out_mae"]
 
 
 def test_a_row_of_classes_has_their_number_and_fits_the_results_file(tmp_path):

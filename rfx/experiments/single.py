@@ -109,7 +109,7 @@ def _row_of(spec, split, method, held, place, point, path) -> dict:
         found = method.judge(held.decisions[place], held.y)
         told.append([found["score"], held.by])
         if evaluation:
-            more = {"held_out_score": found["score"], "held_out_on": held.by}
+            more = {f"held_out_{name}": found[name] for name in ("score", "mae") if name in found} | {"held_out_on": held.by}
         else:
             evaluation, y = found | {"n_test": len(held.y), "scored_on": held.by}, held.y
     known = split.y_train is not None

@@ -296,10 +296,12 @@ class StreamMethod(Method):
 
         Of several targets the mean is over all of them.
         """
-        y = targets.checked(X, y, self.n_targets)
-        found = super().score(X, y)
+        return super().score(X, targets.checked(X, y, self.n_targets))
+
+    def judge(self, decision, y):
+        found = super().judge(decision, y)
         if self.task == "regression":
-            found["mae"] = float(np.mean(np.abs(self.predict(X) - y)))
+            found["mae"] = float(np.mean(np.abs(self.labels(decision) - y)))
         return found
 
     def _values(self, X):

@@ -84,7 +84,8 @@ def of(rows, name: str, criterion: str | None = None) -> list[Run]:
     """The runs of a figure by one criterion, or all; DataError where there are none."""
     found = [run for run in runs(rows, name) if criterion in (None, criterion_of(run))]
     if not found:
-        raise DataError(f"there are no rows of dai2014-{name} to show; make them with: rfx run dai2014-fig1-{name} --results FILE")
+        plan = f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}"
+        raise DataError(f"there are no rows of dai2014-{name} to show; make them with: rfx run {plan} --results FILE")
     return found
 
 

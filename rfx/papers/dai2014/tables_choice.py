@@ -1,0 +1,39 @@
+"""What the settings of Figure 1 that the paper leaves open are chosen by: errors on training rows that were held out."""
+
+from rfx.experiments import columns
+from rfx.experiments.tables import Section, Table, failures, machines, short
+from rfx.papers.dai2014 import curves as dai
+
+
+def choice(rows, setting=None) -> Table:
+    """The held-out error of every setting tried, and the least; scores on test rows, which take no part, are left out."""
+    dai.refuse_setting("choice", setting)
+    found = dai.of(rows, "choice")
+    sections, cells = [], []
+    for name in dict.fromkeys(dai.criterion_of(run) for run in found):
+        own = [run for run in found if dai.criterion_of(run) == name]
+        given = columns.of([run.row for run in own])
+        errors = [held_out(run) for run in own]
+        lines = []
+        for run, values, error in zip(own, given.values, errors):
+            tried = {option: values.get(option) for option in given.varying}
+            mark = " !" if len(own) > 1 and error == min(errors) else ""
+            lines.append([*(columns.written(*one) for one in tried.items()), f"{error:.2f}{mark}", short(run.seconds)])
+            cells.append({"table": "dai2014-choice", "setting": name, **tried, "held_out_error": error, "chosen": bool(mark)})
+        unit = "held-out MAE" if own[0].regression else "held-out error, %"
+        headings = [*map(columns.heading, given.varying), unit, "seconds"]
+        sections.append(Section(name, headings, lines, len(given.varying), dataset=own[0].row["dataset"]))
+    notes = ["!: the least error on training rows that were held out. Seconds are of the steps on all training rows."]
+    return Table(
+        "dai2014-choice", "Dai et al. 2014: settings by validation", sections,
+        notes + failures(rows) + machines(run.row for run in found), cells,
+    )  # fmt: skip
+
+
+def held_out(run) -> float:
+    """The error of the run's settings on held-out training rows, as Run.error has it of the test rows."""
+    params = run.row["params"]
+    return params["held_out_mae"] if run.regression else 100 * (1 - params["held_out_score"])
+
+
+TABLES = {"choice": choice}

@@ -227,6 +227,11 @@ class Weighted:
         return np.abs(y) * self.base.conjugate(u / np.abs(y), np.sign(y))
 
 
+def times(values, weights):
+    """What the rows' losses come to, (n,) or (n, k): values of these shapes, each row's times its weight (n,); None for ones."""
+    return values if weights is None else (values.T * weights).T
+
+
 def labels_and_weights(loss, y):
     """(labels, weights) of the targets y of a loss: y and ones, or for a Weighted loss its signs and sizes."""
     return (np.sign(y), np.abs(y)) if isinstance(loss, Weighted) else (y, np.ones_like(y))

@@ -53,6 +53,16 @@ def test_weights_are_repetitions(method, more, folder, capfd):
     np.testing.assert_allclose(methods.load(folder / "m.npz").decision_function(X), weighted, atol=0.05 if method == "kernel" else 1e-3)
 
 
+def test_steps_batch_by_batch_take_weights(folder, capfd):
+    more = ("--batch", 1000, "--epochs", 5, "--nu", 0.01, "--step", "root")
+    code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method="norma")
+    assert code == 0, err
+    row, weighted = json.loads(out), methods.load(folder / "m.npz").decision_function(X)
+    assert row["params"]["weight_sum"] == WEIGHTS.sum() and row["lam"] == pytest.approx(0.01 * WEIGHTS.sum())
+    train(capfd, folder, "repeated", *more, method="norma")
+    np.testing.assert_allclose(methods.load(folder / "m.npz").decision_function(X), weighted, atol=1e-5)
+
+
 def test_class_weight_and_scores_without_test_rows(folder, capfd):
     code, out, err = train(capfd, folder, "rows", "--class-weight", "1:5", "--cv", 3, "--results", folder / "r.csv")
     assert code == 0, err
@@ -97,10 +107,11 @@ def test_what_is_refused(folder, capfd):
     (folder / "binary").write_bytes(b"\xff\xfe\x00")
     code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "binary")
     assert code == 1 and "it is not text" in err
-    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", method="norma")
-    assert code == 2 and "method norma takes no weights of rows" in err
-    code, _, err = train(capfd, folder, "rows", "--class-weight", "balanced", method="norma")
-    assert code == 2 and "has no option --class-weight" in err
+    stream = ("--stream", "--sample-weight", folder / "weights")
+    code, _, err = train(capfd, folder, "rows", *stream, method="norma")
+    assert code == 2 and "--sample-weight has a weight for each row in memory; leave out --stream" in err
+    code, _, err = train(capfd, folder, "rows", "--stream", "--class-weight", "balanced", method="norma")
+    assert code == 2 and "--class-weight is balanced, which has to count all rows beforehand" in err
     code, _, err = train(capfd, folder, "rows", "--class-weight", "heavy")
     assert code == 2 and "--class-weight is 'heavy'; it must be balanced, or LABEL:WEIGHT" in err
     code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear")

@@ -31,9 +31,9 @@ SMALL = {
     "lkrf": {"n_features": 30, "pool": 100, "rho_share": 0.02, "lam": 0.1},
     "doubly-sgd": {"epochs": 5, "batch": 16, "block": 16, "nu": 1e-3},
     "norma": {"epochs": 5, "batch": 8, "nu": 1e-3},
-    "k-sdca": {"epochs": 5, "nu": 1e-3},
-    "n-sdca": {"epochs": 5, "nu": 1e-3, "n_features": 30},
-    "r-sdca": {"epochs": 5, "nu": 1e-3, "n_features": 50},
+    "k-sdca": {"epochs": 50, "nu": 0.02},
+    "n-sdca": {"epochs": 50, "nu": 0.02, "n_features": 100},
+    "r-sdca": {"epochs": 50, "nu": 0.02, "n_features": 50},
     "n-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 30},
     "r-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 50},
 }
@@ -44,7 +44,14 @@ MAPS = {"n_features": 20, "n_grids": 10, "dtype": "float64"}
 NOT_CHECKED = {
     "KmerFeatures": "its inputs are the codes of letters; the checks give numbers that are none (test_estimators_use.py has its test)",
 }
-EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
+# Repeated rows are other batches, in another order, whose steps end near the same minimum but not at it; test_stream_weights.py compares
+# steps over all rows, which are the same, and the optimum of dual ascent.
+NEAR = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "rows that are repeated make other steps of a stochastic gradient"
+    for kind in ("dense", "sparse")
+}
+STOCHASTIC = ("DoublySGD", "Norma", "NPegasos", "RPegasos")
+EXPECTED_FAILURES = {f"{name}{kind}": NEAR for name in STOCHASTIC for kind in ("Classifier", "Regressor")}
 # scikit-learn leaves this check out unless scipy was imported with this variable set, so that it has a process of its own
 ARRAY_API = "SCIPY_ARRAY_API"
 

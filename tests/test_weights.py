@@ -239,8 +239,6 @@ def test_what_is_refused():
         made("sparse-rb", task="binary", solver="prcd", class_weight="1:2").fit(X, y)
     with pytest.raises(UsageError, match="--joint is 2, which takes no weights of rows"):
         made("lkrf", task="binary", joint=2).fit(X, y, sample_weight=SHARES)
-    with pytest.raises(UsageError, match="has no option --class-weight"):
-        methods.create("norma", class_weight="balanced")
     with pytest.raises(UsageError, match="--class-weight is '1:2,1:3'; it must be balanced, or LABEL:WEIGHT"):
         made("rf", class_weight="1:2,1:3")
     assert LabelWeights.values("1:2,-1:0.5") == {1.0: 2.0, -1.0: 0.5}

@@ -162,7 +162,7 @@ def command(
     made = methods.create(method, **given)
     if parts and not scheduler:
         raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
-    streamed.prepare(made, streaming)
+    streamed.prepare(made, streaming | {"sample_weight": sample_weight})
     if scheduler:
         from rfx.experiments import spread
 

@@ -102,13 +102,13 @@ class _Counted(Source):
 
 class ArraySource(_Counted):
     """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its own where there is a seed, or as
-    many rows drawn with replacement."""
+    many rows drawn with replacement. weights: (n,) the rows', which they are known again by, too."""
 
     name = "the rows"
 
-    def __init__(self, X, y, seed=None, replace=False):
+    def __init__(self, X, y, seed=None, replace=False, weights=None):
         super().__init__()
-        self.X, self.y, self.seed, self.replace = X, np.asarray(y, np.float64), seed, replace
+        self.X, self.y, self.seed, self.replace, self.weights = X, np.asarray(y, np.float64), seed, replace, weights
         self.n_inputs = X.shape[1]
         self.rewind()
 
@@ -129,6 +129,8 @@ class ArraySource(_Counted):
             part = self.X[some]
             digest.update(np.ascontiguousarray(part.toarray() if sp.issparse(part) else part).tobytes())
             digest.update(self.y.tobytes())
+            if self.weights is not None:
+                digest.update(self.weights.tobytes())
             self._digest = digest.hexdigest()
         return self._digest
 

@@ -4,7 +4,6 @@ import os
 
 from rfx.estimators.base import (
     Classifier,
-    ManyTargets,
     Regressor,
 )
 from rfx.estimators.incremental import (
@@ -18,6 +17,7 @@ from rfx.estimators.transformers import (
     SelectedFeatures,
 )
 from rfx.estimators.weighted import (
+    ManyTargets,
     WeightedClassifier,
     WeightedRegressor,
 )
@@ -178,6 +178,7 @@ class DoublySGDClassifier(IncrementalClassifier):
         averaging: str = "none",
         max_memory: float = 256.0,
         keep_values: bool = False,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -234,7 +235,7 @@ class FourierFeatures(MapFeatures):
         seed: int = 0,
     ) -> None: ...
 
-class KSDCAClassifier(Classifier):
+class KSDCAClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -254,6 +255,7 @@ class KSDCAClassifier(Classifier):
         budget_samples: int | None = None,
         dtype: str = "float32",
         gap: bool = False,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -438,6 +440,7 @@ class NPegasosClassifier(IncrementalClassifier):
         dtype: str = "float32",
         n_features: int = 256,
         project: bool = False,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -470,7 +473,7 @@ class NPegasosRegressor(IncrementalRegressor):
         timeout: float | None = None,
     ) -> None: ...
 
-class NSDCAClassifier(Classifier):
+class NSDCAClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -491,6 +494,7 @@ class NSDCAClassifier(Classifier):
         dtype: str = "float32",
         n_features: int = 256,
         gap: bool = False,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -547,6 +551,7 @@ class NormaClassifier(IncrementalClassifier):
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -766,6 +771,7 @@ class RPegasosClassifier(IncrementalClassifier):
         n_features: int = 256,
         features: str = "offset",
         project: bool = False,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,
@@ -799,7 +805,7 @@ class RPegasosRegressor(IncrementalRegressor):
         timeout: float | None = None,
     ) -> None: ...
 
-class RSDCAClassifier(Classifier):
+class RSDCAClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
@@ -821,6 +827,7 @@ class RSDCAClassifier(Classifier):
         n_features: int = 256,
         features: str = "offset",
         gap: bool = False,
+        class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         seed: int = 0,
         timeout: float | None = None,

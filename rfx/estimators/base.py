@@ -257,46 +257,6 @@ class Regressor(RegressorMixin, MethodEstimator):
         return self.method_.labels(self._decision(X)) if hasattr(self, "method_") else self._decision(X)
 
 
-class ManyTargets(Regressor):
-    """Numbers, one or several a row."""
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def fit(self, X, y):
-        """Learn from rows and targets.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none".
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
-
-        Returns
-        -------
-        self
-        """
-        X, y = checked(self, X, y, y_numeric=True, multi_output=True)
-        return self._train("regression", X, np.asarray(y, np.float64))
-
-    def predict(self, X):
-        """The targets of rows, in the units of those that were learnt from.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-        """
-        return super().predict(X)
-
-
 def lies_spread(X) -> bool:
     """Whether X is a collection of Dask's."""
     return hasattr(X, "__dask_graph__")

@@ -3,7 +3,10 @@
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from rfx.estimators.base import Classifier, ManyTargets, checked, in_python
+from rfx.estimators.base import checked, in_python
+from rfx.estimators.weighted import ManyTargets, WeightedClassifier, numbers
+from rfx.methods import weights
+from rfx.options import LabelWeights
 
 
 class Incremental:
@@ -15,10 +18,10 @@ class Incremental:
             raise ValueError("a model from a file has no state of its training, so that partial_fit can't go on with it; fit a new one")
 
 
-class IncrementalClassifier(Incremental, Classifier):
+class IncrementalClassifier(Incremental, WeightedClassifier):
     """A Classifier that learns batch by batch."""
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Learn further from these rows, in their order.
 
         The first call also learns scaling, `gamma="median"` and the like from its rows.
@@ -31,6 +34,8 @@ class IncrementalClassifier(Incremental, Classifier):
             Labels.
         classes : array-like of shape (n_classes,), default=None
             All labels there will be; the first call needs them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows' losses, which are multiplied by them over the mean of all so far.
 
         Returns
         -------
@@ -54,16 +59,25 @@ class IncrementalClassifier(Incremental, Classifier):
             raise ValueError(f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}")
         own = np.arange(len(known), dtype=np.float64) if first else method.classes
         with in_python():
-            method.partial_fit(X, own[codes], own if first else None)
+            method.partial_fit(X, own[codes], own if first else None, self._by_label(known, codes, numbers(X, sample_weight)))
         self._keep(method)
         self._label(known)
         return self
+
+    def _by_label(self, known, codes, sample_weight):
+        """sample_weight (n,) times the class_weight of the labels known[codes]; None for ones."""
+        if self.class_weight is None:
+            return sample_weight
+        if self.class_weight == LabelWeights.BALANCED:
+            raise ValueError("class_weight='balanced' has to count all rows, which partial_fit does not know; give {label: weight}")
+        factors = weights.of_labels(known, self.class_weight)[codes]
+        return factors if sample_weight is None else factors * sample_weight
 
 
 class IncrementalRegressor(Incremental, ManyTargets):
     """A Regressor that learns batch by batch."""
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X, y, sample_weight=None):
         """Learn further from these rows, in their order.
 
         The first call also learns scaling, `gamma="median"` and the like from its rows.
@@ -74,6 +88,8 @@ class IncrementalRegressor(Incremental, ManyTargets):
             Inputs.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows' losses, which are multiplied by them over the mean of all so far.
 
         Returns
         -------
@@ -87,6 +103,6 @@ class IncrementalRegressor(Incremental, ManyTargets):
             self._further()
             method = self.method_
         with in_python():
-            method.partial_fit(X, np.asarray(y, np.float64))
+            method.partial_fit(X, np.asarray(y, np.float64), sample_weight=numbers(X, sample_weight))
         self._keep(method)
         return self

@@ -7,10 +7,10 @@ import sys
 
 from rfx import methods
 from rfx.estimators import transformers
-from rfx.estimators.base import Classifier, ManyTargets, Regressor
+from rfx.estimators.base import Classifier, Regressor
 from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
 from rfx.estimators.signature import Parameter, constructor, document, section
-from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
+from rfx.estimators.weighted import ManyTargets, WeightedClassifier, WeightedRegressor
 from rfx.features import MAPS
 from rfx.methods.options import COMMON
 

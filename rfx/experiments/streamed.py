@@ -14,8 +14,11 @@ from rfx.errors import UsageError
 def prepare(method, spec: dict, split=None) -> None:
     """What a spec says of a method besides its options: its curve over the split's test rows and, of a stochastic one, its checkpoints.
 
-    A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have.
+    A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have, and for weights
+    of the rows of a stream.
     """
+    if spec.get("stream") and spec.get("sample_weight"):
+        raise UsageError("--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows by --class-weight")
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if spec.get(name)]
     if not hasattr(method, "fit_stream"):
         if not asked:

@@ -34,6 +34,7 @@ class Keeper:
             "target_scaler": None if method.target_scaler is None else method.target_scaler.to_dict(),
             "position": stream.position(),
             "counts": [method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point],
+            "weights": [method.batch_weights.rows, method.batch_weights.sum],
             "curve": method.curve,
             "validation": method.validation,
         }
@@ -88,4 +89,5 @@ def restore(method, header, arrays) -> None:
     method.target_scaler = TargetScaler.from_dict(header["target_scaler"], method.n_targets) if header["target_scaler"] else None
     method._sample = arrays["sample"]
     method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = header["counts"]
+    method.batch_weights.rows, method.batch_weights.sum = header["weights"] if "weights" in header else (method.samples, method.samples)
     method.curve, method.validation = header["curve"], header.get("validation", [])

@@ -98,13 +98,13 @@ class DoublySgd(StreamMethod):
                 if self.params[option] not in (None, "none"):
                     raise UsageError(f"--{option.replace('_', '-')} is {self.params[option]}, but --keep-values is for {_KEPT}")
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
         if self.params["keep_values"]:
             raise UsageError("--keep-values is for the rows of a set that is known beforehand; use fit, or leave it out")
-        return super().partial_fit(X, y, classes)
+        return super().partial_fit(X, y, classes, sample_weight)
 
-    def _step(self, X, Y, index):
-        return self.solver.step(X, Y, index)
+    def _step(self, X, Y, index, own):
+        return self.solver.step(X, Y, index, own)
 
     def _make(self, state):
         p, known = self.params, None

@@ -27,12 +27,14 @@ class DualMethod(StreamMethod):
             raise UsageError(f"method {self.name} has to know the number of rows beforehand, but {source.name} is read once; give a file")
         if self.params["head"] is not None:
             raise UsageError(f"--head is {self.params['head']}, but method {self.name} has to count all rows; leave it out")
+        if self.params["class_weight"] is not None:
+            raise UsageError(f"method {self.name} has to know the weights of all rows beforehand; --class-weight is not for --stream")
         return super().fit_stream(source)
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
         raise UsageError(f"method {self.name} keeps a number for every row of a set; use fit, or another method")
 
-    def _step(self, X, Y, index):
+    def _step(self, X, Y, index, own):
         return self.solver.step(X, Y, index)
 
     def _fit_source(self, source, chunks, buffer, start):
@@ -45,5 +47,5 @@ class DualMethod(StreamMethod):
                     yield self.inputs.transform(X, self._input_dtype()), self._encode_rows(y), index
 
             primal, dual = self.solver.bounds(batches())
-            self.info |= {"objective": self.n_rows * primal, "gap": self.n_rows * (primal - dual)}
+            self.info |= {"objective": self.n_counted * primal, "gap": self.n_counted * (primal - dual)}
         return self

@@ -16,7 +16,10 @@ class KSdca(DualMethod):
 
     def _make(self, state):
         p = self.params
-        return KernelSDCA(p["kernel"], self.kernel_params, self.n_outputs, self.n_rows, self.loss, p["nu"], self._input_dtype())
+        return KernelSDCA(
+            p["kernel"], self.kernel_params, self.n_outputs, self.n_rows, self.loss, p["nu"], self._input_dtype(),
+            self.batch_weights.relative(),
+        )  # fmt: skip
 
     def _restore_solver(self, arrays):
         self.solver = Kept(self.params["kernel"], self.kernel_params, arrays["support"], arrays["coef"], self._input_dtype())

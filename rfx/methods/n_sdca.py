@@ -14,4 +14,5 @@ class NSdca(DualMethod, NystromFeatures):
 
     def _make(self, state):
         features, count = self._map()
-        return LinearSDCA(features, count, self.n_outputs, self.n_rows, self.loss, self.params["nu"])
+        nu, weights = self.params["nu"], self.batch_weights.relative()
+        return LinearSDCA(features, count, self.n_outputs, self.n_rows, self.loss, nu, weights)

@@ -1,7 +1,8 @@
 """What the stochastic methods share: rows come in batches, from arrays, files, standard input or without end, and training can
 be stopped, saved and taken up again at any batch.
 
-The objective is a mean: nu/2 ||f||^2 + E L(f(x), y), nu = lam / n (Dai et al. 2014, equation 1).
+The objective is a mean: nu/2 ||f||^2 + E L(f(x), y), nu = lam / n (Dai et al. 2014, equation 1); with weights of rows the weighted
+mean, so that a row of weight 2 counts as two.
 """
 
 import logging
@@ -15,7 +16,7 @@ from rfx.data.pca import PCA
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import Inputs, Survey
 from rfx.errors import DataError, UsageError
-from rfx.methods import checkpoints, examples, gamma, targets
+from rfx.methods import checkpoints, examples, gamma, stream_weights, targets, weights
 from rfx.methods.base import UNSAID, Method
 from rfx.methods.stream_options import HEAD, OPTIONS
 from rfx.model import Array
@@ -37,7 +38,7 @@ class StreamMethod(Method):
     """
 
     options = OPTIONS
-    incremental = several_targets = True
+    incremental = several_targets = weighted = True
     # losses that it does not have
     without: tuple[str, ...] = ()
     arrays = Method.arrays | {
@@ -48,6 +49,7 @@ class StreamMethod(Method):
     def __init__(self, **given):
         super().__init__(**given)
         self.solver = self._held_out = self._checkpoint = self._live = None
+        self.batch_weights = stream_weights.BatchWeights()
         self.curve: list[dict] = []
         self.samples, self.seconds, self._loss_sum, self._loss_rows, self._next_point = 0, 0.0, 0.0, 0, 1
 
@@ -66,15 +68,16 @@ class StreamMethod(Method):
         self._checkpoint = checkpoints.Keeper(path, every, resume)
         return self
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Learn from X (n, d), array or CSR, and y (n,), in a random order of every epoch's own (or from virtual examples of them).
 
-        y (n, k) has several targets a row, for regression.
+        y (n, k) has several targets a row, for regression. sample_weight: (n,) weights of the rows, None for ones.
         """
         start = time.perf_counter()
-        y = targets.checked(X, y)
+        X, y, self.weights = stream_weights.counted(self, X, targets.checked(X, y), sample_weight)
+        self.batch_weights = stream_weights.BatchWeights(self.weights)
         if self.params["virtual"] == "none":
-            source = ArraySource(X, y, self.params["seed"], self.params["replace"])
+            source = ArraySource(X, y, self.params["seed"], self.params["replace"], self.weights)
         elif self.params["budget_samples"] is None and self.params["budget_seconds"] is None:
             raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds")
         else:
@@ -88,6 +91,7 @@ class StreamMethod(Method):
             raise UsageError("--virtual needs the rows in memory; leave out --stream")
         if self.params["replace"]:
             raise UsageError("--replace needs the rows in memory; leave out --stream")
+        self.weights, self.batch_weights = None, stream_weights.BatchWeights.of_stream(self.params["class_weight"])
         head = self.params["head"] or (None if source.rewindable else HEAD)
         if head is None and not source.rewindable:
             raise DataError(f"{source.name} can be read once")
@@ -103,15 +107,21 @@ class StreamMethod(Method):
 
         return self._fit_source(source, chunks, self.params["buffer"], start)
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Steps over the rows X (n, d), y (n,) or (n, k), in their order, in batches; the first call also learns scaling, gamma and,
-        unless `classes` says them, the labels from its rows."""
+        unless `classes` says them, the labels from its rows.
+
+        sample_weight: (n,) weights of the rows, None for ones; the loss of each is multiplied by its weight over the mean of all so far.
+        """
         y = targets.checked(X, y, None if self.solver is None else self.n_targets)
+        given, fresh = weights.of_rows(y, sample_weight), stream_weights.BatchWeights.of_stream(self.params["class_weight"])
+        self.batch_weights.by_label = fresh.by_label
         if self.solver is None:
+            self.batch_weights = fresh
             self._learn(lambda: iter([(X, y)]), classes)
             self._start()
         for X_part, y_part, index in Stream(ArraySource(X, y), self.params["batch"]):
-            self._advance(X_part, y_part, index)
+            self._advance(X_part, y_part, index, self.batch_weights.further(y_part, weights.part(given, index)))
         self._finish(self.seconds)
         return self
 
@@ -148,6 +158,7 @@ class StreamMethod(Method):
         self.n_rows, self.n_inputs = found.n_rows, found.n_inputs
         self.n_targets = found.n_targets
         self.task, self.classes, self.target_scaler = targets.learn(p, found, classes)
+        self.batch_weights.check(self)
         self.loss = self._choose_loss()
         self.scaler, self.inputs = found.inputs.scaler, found.inputs
         bandwidth, self.validation = p["gamma"], []
@@ -175,6 +186,11 @@ class StreamMethod(Method):
             return self.n_targets
         return 1 if len(self.classes) <= 2 else len(self.classes)
 
+    @property
+    def n_counted(self) -> float:
+        """How many rows the weights of the rows make of them."""
+        return self._weight_sum().get("weight_sum", self.n_rows)
+
     def _encode_rows(self, y):
         return targets.encode(self, y)
 
@@ -196,7 +212,7 @@ class StreamMethod(Method):
         started, before = time.perf_counter(), self.seconds
         self._evaluating, told = 0.0, started
         for X, y, index in stream:
-            self._advance(X, y, index)
+            self._advance(X, y, index, self.batch_weights.of(y, index))
             self.seconds = before + time.perf_counter() - started - self._evaluating
             if self._live:
                 self._point()
@@ -222,16 +238,16 @@ class StreamMethod(Method):
             ends.append(self.samples / (self.n_rows * (p["epochs"] or 1)))
         return min(1.0, max(ends)) if ends else None
 
-    def _advance(self, X, y, index):
+    def _advance(self, X, y, index, own):
         rows = self.inputs.transform(X, self._input_dtype())
-        loss = self._step(rows, self._encode_rows(y), index)
+        loss = self._step(rows, self._encode_rows(y), index, own)
         self.samples += len(y)
         # the mean loss of the last tenth of the rows
         keep = 1.0 if self._loss_rows < 0.1 * self.samples else 1.0 - len(y) / self._loss_rows
         self._loss_sum, self._loss_rows = keep * self._loss_sum + loss * len(y), keep * self._loss_rows + len(y)
 
-    def _step(self, X, Y, index) -> float:
-        return self.solver.step(X, Y)
+    def _step(self, X, Y, index, own) -> float:
+        return self.solver.step(X, Y, own)
 
     def _point(self, last=False):
         """A point of the curve where one is due."""
@@ -261,7 +277,7 @@ class StreamMethod(Method):
     def _finish(self, seconds, status="converged"):
         if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
             self._point(last=True)
-        self.lam = self.params["nu"] * self.n_rows
+        self.lam = self.params["nu"] * self.n_counted
         self._check_finite()
         self.info = {
             "task": self.task, "n_train": self.n_rows, "n_inputs": self.n_inputs, "method": self.name,
@@ -269,7 +285,7 @@ class StreamMethod(Method):
             "gap": None, "n_iter": self.solver.t, "converged": status == "converged", "ended": status,
             "seconds_features": 0.0, "seconds_fit": seconds, "samples": self.samples, "seconds_steps": self.seconds,
             "kernel_params": {key: value for key, value in self.kernel_params.items() if np.isscalar(value)},
-        } | self._describe_model()  # fmt: skip
+        } | self._describe_model() | self._weight_sum()  # fmt: skip
         if self.validation:
             self.info["validation"] = self.validation
         if self.curve:
@@ -314,7 +330,7 @@ class StreamMethod(Method):
         header = {
             "unit": self.inputs.unit, "centred": None if p is None else p.centred, "kernel_params": _plain(self.kernel_params),
             "n_rows": self.n_rows, "n_inputs": self.n_inputs, "n_prepared": self.n_prepared, "n_targets": self.n_targets,
-        }  # fmt: skip
+        } | self._weight_sum()  # fmt: skip
         return header, {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
 
     def _restore_learned(self, header, arrays):
@@ -325,7 +341,10 @@ class StreamMethod(Method):
         self.kernel_params = header["kernel_params"]
         self.n_rows, self.n_inputs, self.n_prepared = header["n_rows"], header["n_inputs"], header["n_prepared"]
         self.n_targets = _n_targets(header)
-        self.lam = self.params["nu"] * self.n_rows
+        self.lam = self.params["nu"] * header.get("weight_sum", self.n_rows)
+
+    def _weight_sum(self) -> dict:
+        return {} if self.weights is None else {"weight_sum": float(self.weights.sum())}
 
     def _state(self):
         header, arrays = self._learned()

@@ -28,7 +28,7 @@ def counted(method, X, y, sample_weight):
     """
     class_weight = method.params.get("class_weight")
     if class_weight is not None and method.task == "regression":
-        raise UsageError(f"--class-weight is {class_weight}, but the task is regression; it is for classes")
+        raise not_for_regression(class_weight)
     if sample_weight is not None:
         check_method(method)
     weights = of_rows(y, sample_weight, class_weight)
@@ -45,12 +45,16 @@ def counted(method, X, y, sample_weight):
 def check_method(method) -> None:
     """Refuse, with a UsageError, a method that takes no weights of rows."""
     if not method.weighted:
-        why = ", for it takes its rows batch by batch, as many as come" if method.incremental else ""
-        raise UsageError(f"method {method.name} takes no weights of rows{why}; leave them away, or choose another method")
+        raise UsageError(f"method {method.name} takes no weights of rows; leave them away, or choose another method")
+
+
+def not_for_regression(class_weight) -> UsageError:
+    """What is raised for class_weight where there are no classes."""
+    return UsageError(f"--class-weight is {class_weight}, but the task is regression; it is for classes")
 
 
 def of_rows(y, sample_weight=None, class_weight=None) -> np.ndarray | None:
-    """The weights (n,) of rows with the targets y (n,), None where all are 1.
+    """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k), None where all are 1.
 
     sample_weight: (n,) numbers of 0 or more, None for ones. class_weight: as the option has it, or {label: weight}; None for ones.
     Raises DataError for weights that are not so, UsageError for a label that no row has.
@@ -58,7 +62,7 @@ def of_rows(y, sample_weight=None, class_weight=None) -> np.ndarray | None:
     if sample_weight is None and class_weight is None:
         return None
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    if weights.shape != np.shape(y):
+    if weights.shape != (len(y),):
         raise DataError(f"there are {len(np.atleast_1d(weights)):,} weights of rows for {len(y):,} rows; there must be one for each")
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
@@ -77,6 +81,14 @@ def _by_label(y, class_weight, weights):
         present = sums > 0
         factors = np.divide(sums.sum() / np.count_nonzero(present), sums, out=np.zeros(len(labels)), where=present)
         return factors[places]
+    return of_labels(labels, class_weight)[places]
+
+
+def of_labels(labels, class_weight) -> np.ndarray:
+    """The weights (k,) of the different labels (k,) by LABEL:WEIGHT,… or {label: weight}, 1 for those that are not named.
+
+    Raises UsageError for a label that is not among them, or a weight that is none.
+    """
     given = LabelWeights.values(class_weight) if isinstance(class_weight, str) else dict(class_weight)
     known = {label: place for place, label in enumerate(labels.tolist())}
     factors = np.ones(len(labels))
@@ -86,7 +98,7 @@ def _by_label(y, class_weight, weights):
         if not (np.isfinite(weight) and weight >= 0):
             raise UsageError(f"--class-weight is {weight} for the label {label!s:.40}; weights are numbers of 0 or more")
         factors[known[label]] = weight
-    return factors[places]
+    return factors
 
 
 def mean(values, weights) -> np.ndarray:

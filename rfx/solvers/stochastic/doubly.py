@@ -13,6 +13,7 @@ from scipy.linalg import lapack
 
 from rfx.counters import uniforms
 from rfx.errors import UsageError
+from rfx.losses import times
 from rfx.operators.cholesky import factor_in_place
 from rfx.parallel import matmul, one_blas_thread
 from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
@@ -64,10 +65,11 @@ class DoublySGD:
         self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
         self.t, self.largest = 0, 0
 
-    def step(self, X, Y, index=None) -> float:
+    def step(self, X, Y, index=None, weights=None) -> float:
         """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
 
         For several outputs of an elementwise loss their losses are summed. index: the rows' numbers in the set, where f is kept.
+        weights: (n,) what their losses are multiplied by, None for ones.
         A batch of fewer rows than the largest so far makes that share of a step, so that all rows count alike.
         """
         t, e = self.t + 1, self.expansion
@@ -76,7 +78,7 @@ class DoublySGD:
         Z = e.transform(e.map.sampled(start, start + self.block), X)
         self.largest = max(self.largest, len(F))
         gamma = self.steps(t) * len(F) / self.largest
-        gradient = cross(Z, self.loss.derivative(F, Y)) / (len(F) * self.block)
+        gradient = cross(Z, times(self.loss.derivative(F, Y), weights)) / (len(F) * self.block)
         fresh = start == e.n_features
         if not self.precondition:
             self._decay(gamma)
@@ -90,7 +92,7 @@ class DoublySGD:
             self.known.add(Z, start, index)
         self.t = t
         e.count(t)
-        return float(self.loss.value(F, Y).sum() / len(F))
+        return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
     def _decay(self, gamma):
         # step 1 has nothing to decay, and 1 - gamma nu may be below zero there

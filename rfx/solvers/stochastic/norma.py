@@ -6,6 +6,7 @@ stochastic gradients without the second approximation, and memory that grows wit
 
 import numpy as np
 
+from rfx.losses import times
 from rfx.solvers.stochastic.support import Support
 
 _SMALLEST = 1e-100
@@ -22,8 +23,11 @@ class Norma:
         self.loss, self.nu, self.steps = loss, float(nu), steps
         self.t, self.largest, self.scale = 0, 0, 1.0
 
-    def step(self, X, Y) -> float:
-        """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before."""
+    def step(self, X, Y, weights=None) -> float:
+        """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before.
+
+        weights: (n,) what the rows' losses are multiplied by, None for ones.
+        """
         self.t += 1
         F = self.predictions(X)
         self.largest = max(self.largest, len(F))
@@ -33,11 +37,11 @@ class Norma:
             if abs(self.scale) < _SMALLEST:
                 self.support.coef[:] *= self.scale
                 self.scale = 1.0
-        change = -gamma / len(F) * self.loss.derivative(F, Y)
+        change = -gamma / len(F) * times(self.loss.derivative(F, Y), weights)
         used = np.flatnonzero(np.any(change != 0, axis=1))
         if len(used):
             self.support.append(X[used], change[used] / self.scale)
-        return float(self.loss.value(F, Y).sum() / len(F))
+        return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
     @property
     def coef(self) -> np.ndarray:

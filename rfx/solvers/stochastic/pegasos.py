@@ -7,6 +7,7 @@ for, followed by the projection on ||w|| <= 1/sqrt(nu), the ball that the minimu
 import numpy as np
 
 from rfx.errors import UsageError
+from rfx.losses import times
 from rfx.parallel import matmul
 from rfx.solvers.stochastic.expansion import cross
 
@@ -27,18 +28,21 @@ class Pegasos:
         self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
         self.w, self.t, self.largest = np.zeros((n_features, n_outputs)), 0, 0
 
-    def step(self, X, Y) -> float:
-        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before."""
+    def step(self, X, Y, weights=None) -> float:
+        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before.
+
+        weights: (n,) what the rows' losses are multiplied by, None for ones.
+        """
         self.t += 1
         Z = self.features(X)
         F = matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
         self.largest = max(self.largest, len(F))
         self.w *= 1.0 - len(F) / self.largest / self.t
-        self.w -= cross(Z, self.loss.derivative(F, Y)) / (self.nu * self.t * self.largest)
+        self.w -= cross(Z, times(self.loss.derivative(F, Y), weights)) / (self.nu * self.t * self.largest)
         if self.project:
             norms = np.linalg.norm(self.w, axis=0)
             self.w *= np.minimum(1.0, 1.0 / (np.sqrt(self.nu) * np.where(norms > 0, norms, 1.0)))
-        return float(self.loss.value(F, Y).sum() / len(F))
+        return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
     def predictions(self, X) -> np.ndarray:
         """(n, n_outputs) float64 values w.z(x)."""

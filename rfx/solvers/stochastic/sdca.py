@@ -5,6 +5,9 @@ D(a) = -1/n sum_i L*(-a_i, y_i) - nu/2 ||w||^2, and P - D bounds what P is above
 random ones, n-sdca on Nystrom's), or a kernel's own, known by kernel values alone (k-sdca). n is the number of rows of
 the whole set, known beforehand: it is in the step. Several outputs are solved side by side.
 
+With weights c_i of mean 1 the loss is 1/n sum_i c_i L, and w = 1/(nu n) sum_i c_i a_i z_i: a_i has the same bounds as without,
+its step has c_i ||z||^2 in the place of ||z||^2, and the dual's losses are -c_i/n L*(-a_i, y_i).
+
 Most variables soon stay at a bound of theirs. A row that did not move rests when it is offered again, see `Rests`.
 """
 
@@ -15,6 +18,7 @@ from numba import njit
 
 from rfx import kernels
 from rfx.errors import UsageError
+from rfx.losses import times
 from rfx.parallel import matmul
 from rfx.solvers.stochastic.support import Support
 
@@ -59,13 +63,13 @@ class Rests:
 class LinearSDCA:
     """a (n_rows, n_outputs) and w (n_features, n_outputs).
 
-    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel.
+    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. weights: (n_rows,) above 0 and of mean 1, None for ones.
     """
 
-    def __init__(self, features, n_features, n_outputs, n_rows, loss, nu):
+    def __init__(self, features, n_features, n_outputs, n_rows, loss, nu, weights=None):
         """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
         _check(loss, nu, n_rows)
-        self.features, self.loss, self.nu, self.n_rows = features, loss, float(nu), int(n_rows)
+        self.features, self.loss, self.nu, self.n_rows, self.weights = features, loss, float(nu), int(n_rows), weights
         self.a, self.w = np.zeros((n_rows, n_outputs)), np.zeros((n_features, n_outputs))
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
@@ -81,14 +85,14 @@ class LinearSDCA:
             before = self.a[rows]
             self.last[rows] = self.ascend(self.features(_part(X, due)), Y[due], rows)
             self.rests.note(rows, (self.a[rows] != before).any(axis=1))
-        return float(self.loss.value(self.last[index], Y).sum() / len(Y))
+        return float(times(self.loss.value(self.last[index], Y), _of(self.weights, index)).sum() / len(Y))
 
     def ascend(self, Z, Y, index) -> np.ndarray:
         """Ascent by features Z (n, n_features), C order, in all rows: the values (n, n_outputs) of each before its own."""
-        F = np.empty(Y.shape)
+        F, units = np.empty(Y.shape), times(np.full(len(Y), 1 / (self.nu * self.n_rows)), _of(self.weights, index))
         for k in range(Y.shape[1]):
             w, a = self.w[:, k].copy(), self.a[index, k]
-            _rows(Z, np.ascontiguousarray(Y[:, k]), a, w, 1 / (self.nu * self.n_rows), CODES[self.loss.name], _epsilon(self.loss), F[:, k])
+            _rows(Z, np.ascontiguousarray(Y[:, k]), a, w, units, CODES[self.loss.name], _epsilon(self.loss), F[:, k])
             self.w[:, k], self.a[index, k] = w, a
         return F
 
@@ -96,8 +100,9 @@ class LinearSDCA:
         """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
         loss, conjugate = 0.0, 0.0
         for X, Y, index in batches:
-            loss += float(self.loss.value(self.predictions(X), Y).sum())
-            conjugate += float(self.loss.conjugate(-self.a[index], Y).sum())
+            own = _of(self.weights, index)
+            loss += float(times(self.loss.value(self.predictions(X), Y), own).sum())
+            conjugate += float(times(self.loss.conjugate(-self.a[index], Y), own).sum())
         half = 0.5 * self.nu * float((self.w**2).sum())
         return half + loss / self.n_rows, -conjugate / self.n_rows - half
 
@@ -117,13 +122,16 @@ class LinearSDCA:
 
 
 class KernelSDCA:
-    """a (n_rows, n_outputs) of the rows met so far, which are kept: f = 1/(nu n) sum_i a_i k(x_i, .)."""
+    """a (n_rows, n_outputs) of the rows met so far, which are kept: f = 1/(nu n) sum_i c_i a_i k(x_i, .).
 
-    def __init__(self, kernel, params, n_outputs, n_rows, loss, nu, dtype=np.float32):
+    weights: c (n_rows,), above 0 and of mean 1, None for ones. The support's coefficients are the c_i a_i.
+    """
+
+    def __init__(self, kernel, params, n_outputs, n_rows, loss, nu, dtype=np.float32, weights=None):
         """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
         _check(loss, nu, n_rows)
         self.support = Support(kernel, params, n_outputs, dtype)
-        self.loss, self.nu, self.n_rows = loss, float(nu), int(n_rows)
+        self.loss, self.nu, self.n_rows, self.weights = loss, float(nu), int(n_rows), weights
         # where in the support a row of the set is, -1 where it was not met
         self.place = np.full(n_rows, -1, np.int64)
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
@@ -137,34 +145,34 @@ class KernelSDCA:
         due = self.rests.due(index)
         if len(due):
             self._ascend(_part(X, due), Y[due], index[due])
-        return float(self.loss.value(self.last[index], Y).sum() / len(Y))
+        return float(times(self.loss.value(self.last[index], Y), _of(self.weights, index)).sum() / len(Y))
 
     def _ascend(self, X, Y, index):
-        s, unit = self.support, 1 / (self.nu * self.n_rows)
+        s, unit, own = self.support, 1 / (self.nu * self.n_rows), _of(self.weights, index)
         F = self.last[index] = unit * s.values(X)
-        G = unit * kernels.block(s.kernel, X, X, s.params, dtype=np.float64)
+        G = times(unit * kernels.block(s.kernel, X, X, s.params, dtype=np.float64), own)
         new = np.flatnonzero(self.place[index] < 0)
         if len(new):
             self.place[index[new]] = s.n_rows + np.arange(len(new))
             s.append(X[new], np.zeros((len(new), s.coef.shape[1])))
         where = self.place[index]
-        before = s.coef[where]
+        before = _over(s.coef[where], own)
+        after = before.copy(order="F")
         for k in range(Y.shape[1]):
-            a = s.coef[where, k]
-            _gram(G, np.ascontiguousarray(Y[:, k]), a, F[:, k].copy(), CODES[self.loss.name], _epsilon(self.loss))
-            s.coef[where, k] = a
-        self.rests.note(index, (s.coef[where] != before).any(axis=1))
+            _gram(G, np.ascontiguousarray(Y[:, k]), after[:, k], F[:, k].copy(), CODES[self.loss.name], _epsilon(self.loss))
+        s.coef[where] = times(after, own)
+        self.rests.note(index, (after != before).any(axis=1))
 
     def bounds(self, batches) -> tuple[float, float]:
         """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
         loss, conjugate, norm = 0.0, 0.0, 0.0
         for X, Y, index in batches:
-            F = self.predictions(X)
+            F, own = self.predictions(X), _of(self.weights, index)
             met = self.place[index] >= 0
             a = np.zeros(Y.shape)
             a[met] = self.support.coef[self.place[index][met]]
-            loss += float(self.loss.value(F, Y).sum())
-            conjugate += float(self.loss.conjugate(-a, Y).sum())
+            loss += float(times(self.loss.value(F, Y), own).sum())
+            conjugate += float(times(self.loss.conjugate(-_over(a, own), Y), own).sum())
             norm += float((a * F).sum())
         half = 0.5 * norm / self.n_rows
         return half + loss / self.n_rows, -conjugate / self.n_rows - half
@@ -193,6 +201,14 @@ def _part(X, due):
     return X if len(due) == X.shape[0] else X[due]
 
 
+def _of(weights, index):
+    return None if weights is None else weights[index]
+
+
+def _over(a, weights):
+    return a if weights is None else a / weights[:, None]
+
+
 def _epsilon(loss):
     return float(getattr(loss, "epsilon", 0.0))
 
@@ -219,7 +235,7 @@ def dual_step(code, a, f, y, q, epsilon):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-def _rows(Z, y, a, w, unit, code, epsilon, values):
+def _rows(Z, y, a, w, units, code, epsilon, values):
     for i in range(Z.shape[0]):
         z = Z[i]
         f = 0.0
@@ -229,8 +245,8 @@ def _rows(Z, y, a, w, unit, code, epsilon, values):
             f += x * w[j]
             square += x * x
         values[i] = f
-        new = dual_step(code, a[i], f, y[i], unit * square, epsilon)
-        step = unit * (new - a[i])
+        new = dual_step(code, a[i], f, y[i], units[i] * square, epsilon)
+        step = units[i] * (new - a[i])
         a[i] = new
         if step != 0.0:
             for j in range(len(z)):
@@ -239,7 +255,7 @@ def _rows(Z, y, a, w, unit, code, epsilon, values):
 
 @njit(cache=True, nogil=True)
 def _gram(G, y, a, f, code, epsilon):
-    """The same with the Gram matrix G (n, n) = z_i.z_j / (nu n) of the batch and the values f (n,) before it."""
+    """The same with the Gram matrix G (n, n) = c_i z_i.z_j / (nu n) of the batch and the values f (n,) before it."""
     for i in range(len(y)):
         new = dual_step(code, a[i], f[i], y[i], G[i, i], epsilon)
         change = new - a[i]

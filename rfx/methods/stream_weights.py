@@ -1,0 +1,62 @@
+"""Weights of rows for the methods that learn batch by batch: the loss is the weighted mean, sum_n w_n L(f(x_n), y_n) / sum_n w_n."""
+
+import numpy as np
+
+from rfx.data import guess_task
+from rfx.errors import UsageError
+from rfx.methods import weights
+from rfx.options import LabelWeights
+
+
+class BatchWeights:
+    """What each batch's losses are multiplied by: the rows' weights over their mean, that of all rows or of those so far.
+
+    own: (n,) weights of all rows of the set, by their numbers; None where these are not known beforehand. by_label: what rows of a
+    label weigh, 1 for those that are not named.
+    """
+
+    def __init__(self, own=None, by_label: dict | None = None):
+        self.own, self.by_label = own, by_label or {}
+        self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
+
+    @classmethod
+    def of_stream(cls, class_weight: str | None) -> "BatchWeights":
+        """By the option class_weight alone. Raises UsageError for `balanced`, which has to know all rows."""
+        if class_weight == LabelWeights.BALANCED:
+            raise UsageError("--class-weight is balanced, which has to count all rows beforehand; in a stream give LABEL:WEIGHT")
+        return cls(by_label=None if class_weight is None else LabelWeights.values(class_weight))
+
+    def check(self, method) -> None:
+        """Refuse, with a UsageError, weights of labels that the method has not learnt."""
+        if self.by_label and method.task == "regression":
+            raise weights.not_for_regression(method.params["class_weight"])
+        if self.by_label:
+            weights.of_labels(method.classes, self.by_label)
+
+    def relative(self) -> np.ndarray | None:
+        """(n,) the rows' own weights over their mean; None where there are none."""
+        return None if self.own is None else self.own * (self.rows / self.sum)
+
+    def of(self, y, index) -> np.ndarray | None:
+        """(m,) of the rows with the targets y (m,) and the numbers `index`; None for ones."""
+        return self.further(y) if self.own is None else self.own[index] * (self.rows / self.sum)
+
+    def further(self, y, given=None) -> np.ndarray | None:
+        """(m,) of rows that follow, with the targets y (m,), which enter the mean; given: (m,) their weights, None for ones."""
+        found = np.ones(len(y)) if given is None else given
+        for label, weight in self.by_label.items():
+            found = np.where(y == label, weight * found, found)
+        self.rows, self.sum = self.rows + len(y), self.sum + float(found.sum())
+        if self.sum == self.rows and np.all(found == 1):
+            return None
+        return found * (self.rows / self.sum) if self.sum else found
+
+
+def counted(method, X, y, sample_weight) -> tuple:
+    """(X, y, weights) as `rfx.methods.weights.counted` has them, of y (n,) or (n, k); raises as it does, and for virtual examples."""
+    if sample_weight is None and method.params["class_weight"] is None:
+        return X, y, None
+    if method.params["virtual"] != "none":
+        raise UsageError(f"--virtual is {method.params['virtual']}, which makes rows anew, and they have no weights; leave these away")
+    method.task = method.params["task"] or ("regression" if y.ndim == 2 else guess_task(y))
+    return weights.counted(method, X, y, sample_weight)

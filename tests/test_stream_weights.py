@@ -1,0 +1,184 @@
+"""Weights of rows for the methods that learn batch by batch: a row of weight 2 counts as two; what a stream can't have is refused."""
+
+import numpy as np
+import pytest
+
+from rfx import methods
+from rfx.data.stream import ArraySource
+from rfx.errors import DataError, UsageError
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2, 2, (60, 3))
+RADIUS = np.linalg.norm(X, axis=1) + 0.3 * RNG.normal(size=60)
+TARGETS = {
+    "regression": 5 + np.sin(2 * RADIUS),
+    "binary": np.where(RADIUS > 1.9, 1.0, -1.0),
+    "multiclass": np.digitize(RADIUS, [1.5, 2.2]).astype(float),
+}
+WEIGHTS = RNG.integers(0, 4, 60).astype(float)
+SHARES = RNG.uniform(0.2, 3.0, 60)
+REPEATED = np.repeat(np.arange(60), WEIGHTS.astype(int))
+# what is learnt from the rows besides f is another where they are repeated
+FIXED = {"gamma": 1.0, "scaling": "none", "dtype": "float64"}
+DUAL = {"k-sdca": {}, "r-sdca": {"n_features": 30}, "n-sdca": {"n_features": 1000}}
+STEPS = {"step": "root", "theta": 1.0}
+STOCHASTIC = {"doubly-sgd": {"block": 16} | STEPS, "norma": STEPS, "r-pegasos": {"n_features": 30}, "n-pegasos": {"n_features": 1000}}
+
+
+def made(name, **more):
+    own = {"target_scaling": "none"} if more.get("task") == "regression" else {}
+    return methods.create(name, **FIXED | own | DUAL.get(name, {}) | STOCHASTIC.get(name, {}) | more)
+
+
+def close(one, other, tol):
+    a, b = one.decision_function(X), other.decision_function(X)
+    np.testing.assert_allclose(a, b, rtol=0, atol=tol * np.abs(b).max())
+
+
+@pytest.mark.parametrize("name", DUAL)
+@pytest.mark.parametrize(
+    "task, loss",
+    [("regression", "absolute"), ("binary", "hinge"), ("binary", "logistic"), ("binary", "squared"), ("multiclass", "squared_hinge")],
+)
+def test_the_optimum_of_dual_ascent_is_that_of_rows_repeated(name, task, loss):
+    options = {"nu": 1e-2, "epochs": 150, "batch": 16, "task": task, "loss": loss, "gap": True}
+    weighted = made(name, **options).fit(X, TARGETS[task], WEIGHTS)
+    repeated = made(name, **options).fit(X[REPEATED], TARGETS[task][REPEATED])
+    gaps = weighted.info["gap"], repeated.info["gap"]
+    assert max(gaps) <= 1e-5 * repeated.info["objective"]
+    assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], abs=sum(gaps) + 1e-9)
+    assert weighted.info["weight_sum"] == len(REPEATED) and weighted.lam == pytest.approx(repeated.lam) == 1e-2 * len(REPEATED)
+    close(weighted, repeated, 1e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "squared"])
+def test_dual_ascent_finds_the_minimum_that_newtons_method_finds(loss):
+    """Any weights; lambda is nu times their sum, and the random features are those of rf."""
+    y, options = TARGETS["binary"], {"task": "binary", "loss": loss, "n_features": 30}
+    dual = made("r-sdca", nu=1e-2, epochs=150, batch=16, gap=True, **options).fit(X, y, SHARES)
+    peer = made("rf", lam=dual.lam, tol=1e-10, **options).fit(X, y, SHARES)
+    assert dual.lam == pytest.approx(1e-2 * SHARES.sum())
+    assert dual.info["objective"] == pytest.approx(peer.info["objective"], rel=1e-6)
+    close(dual, peer, 1e-3)
+
+
+@pytest.mark.parametrize("name", ["k-sdca", "r-sdca"])
+def test_the_gap_bounds_what_the_weighted_objective_is_above_its_minimum(name):
+    options = {"nu": 1e-2, "batch": 16, "task": "binary", "loss": "hinge", "gap": True}
+    early = made(name, epochs=1, **options).fit(X, TARGETS["binary"], SHARES).info
+    late = made(name, epochs=150, **options).fit(X, TARGETS["binary"], SHARES).info
+    assert late["gap"] <= 1e-5 * late["objective"] < early["objective"] - late["objective"] <= early["gap"]
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+@pytest.mark.parametrize("task, loss", [("binary", "hinge"), ("multiclass", "softmax"), ("regression", "epsilon_insensitive")])
+def test_steps_over_all_rows_are_those_over_rows_repeated(name, task, loss):
+    """A step's gradient is the weighted mean over its batch, so that of all rows is that of rows repeated."""
+    options = {"nu": 1e-2, "epochs": 12, "batch": 1000, "task": task, "loss": loss}
+    weighted = made(name, **options).fit(X, TARGETS[task], WEIGHTS)
+    repeated = made(name, **options).fit(X[REPEATED], TARGETS[task][REPEATED])
+    close(weighted, repeated, 1e-6)
+    assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-6)
+    plain = made(name, **options).fit(X, TARGETS[task])
+    assert np.abs(plain.decision_function(X) - repeated.decision_function(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", STOCHASTIC)
+def test_partial_fit_counts_weights_relative_to_those_so_far(name):
+    y, options = TARGETS["binary"], {"nu": 1e-2, "batch": 20, "task": "binary", "loss": "hinge"}
+    plain, twice, by_rows, by_label = (made(name, **options | more) for more in ({}, {}, {}, {"class_weight": "1:3"}))
+    for _ in range(2):
+        plain.partial_fit(X, y)
+        twice.partial_fit(X, y, sample_weight=np.full(60, 2.0))
+        by_rows.partial_fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+        by_label.partial_fit(X, y)
+    np.testing.assert_array_equal(plain.decision_function(X), twice.decision_function(X))
+    np.testing.assert_array_equal(by_rows.decision_function(X), by_label.decision_function(X))
+    assert by_label.decision_function(X).mean() > plain.decision_function(X).mean()
+    # rows without weight have no say: a batch of them alone only decays f, and before any other there is nothing to decay
+    nothing = made(name, **options).partial_fit(X, y, sample_weight=np.append(np.zeros(40), np.ones(20)))
+    assert np.isfinite(nothing.decision_function(X)).all()
+
+
+def test_class_weights_are_weights_of_rows(tmp_path):
+    y, options = TARGETS["binary"], {"nu": 1e-2, "epochs": 3, "batch": 20, "task": "binary"}
+    own = np.where(y == 1, 5.0, 1.0)
+    for name in ("norma", "r-sdca"):
+        by_label, by_rows = made(name, class_weight="1:5", **options).fit(X, y), made(name, **options).fit(X, y, own)
+        np.testing.assert_array_equal(by_label.decision_function(X), by_rows.decision_function(X))
+    counts = [np.count_nonzero(y == label) for label in (-1, 1)]
+    balanced = made("norma", class_weight="balanced", **options).fit(X, y)
+    peer = made("norma", **options).fit(X, y, np.where(y == 1, 30 / counts[1], 30 / counts[0]))
+    np.testing.assert_allclose(balanced.decision_function(X), peer.decision_function(X), rtol=1e-12)
+    # what follows is weighed by label, too
+    further = [made("norma", **options | more) for more in ({"class_weight": "1:5"}, {})]
+    further[0].fit(X, y).partial_fit(X, y)
+    further[1].fit(X, y, own).partial_fit(X, y, sample_weight=own)
+    np.testing.assert_array_equal(further[0].decision_function(X), further[1].decision_function(X))
+    # the model file has lambda, and predicts the same
+    balanced.save(tmp_path / "m.npz")
+    again = methods.load(tmp_path / "m.npz")
+    assert again.lam == balanced.lam
+    np.testing.assert_allclose(again.decision_function(X), balanced.decision_function(X), rtol=1e-9)
+
+
+def test_a_stream_takes_weights_of_labels():
+    y, options = TARGETS["binary"], {"nu": 1e-2, "batch": 20, "task": "binary", "buffer": 0, "class_weight": "1:3"}
+    streamed = made("r-pegasos", **options).fit_stream(ArraySource(X, y))
+    np.testing.assert_array_equal(streamed.decision_function(X), made("r-pegasos", **options).partial_fit(X, y).decision_function(X))
+
+
+@pytest.mark.parametrize("weights, more", [(SHARES, {}), (None, {"class_weight": "1:3"})])
+def test_a_checkpoint_goes_on_with_the_same_weights(tmp_path, weights, more):
+    options = {"nu": 1e-2, "epochs": 4, "batch": 16, "task": "binary"} | more
+    y, path = TARGETS["binary"], tmp_path / "c.npz"
+    whole = made("doubly-sgd", **options).fit(X, y, weights)
+    made("doubly-sgd", **options | {"epochs": 2}).keep(path).fit(X, y, weights)
+    resumed = made("doubly-sgd", **options).keep(path, resume=True).fit(X, y, weights)
+    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+    with pytest.raises(DataError, match="the rows are not those that the checkpoint was made from"):
+        made("doubly-sgd", **options).keep(path, resume=True).fit(X, y, SHARES + 1)
+
+
+def test_a_checkpoint_of_a_stream_keeps_the_mean_weight_so_far(tmp_path):
+    y, path = TARGETS["binary"], tmp_path / "c.npz"
+    options = {"nu": 1e-2, "batch": 16, "task": "binary", "buffer": 0, "class_weight": "1:3"}
+    whole = made("r-pegasos", **options | {"epochs": 4}).fit_stream(ArraySource(X, y))
+    made("r-pegasos", **options | {"epochs": 2}).keep(path).fit_stream(ArraySource(X, y))
+    resumed = made("r-pegasos", **options | {"epochs": 4}).keep(path, resume=True).fit_stream(ArraySource(X, y))
+    np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
+
+
+def test_what_can_have_no_weights_is_refused():
+    y, regression = TARGETS["binary"], TARGETS["regression"]
+    with pytest.raises(UsageError, match="--class-weight is balanced, which has to count all rows .*; in a stream give LABEL:W"):
+        made("norma", class_weight="balanced").partial_fit(X, y)
+    with pytest.raises(UsageError, match="--class-weight is balanced, which has to count"):
+        made("norma", class_weight="balanced").fit_stream(ArraySource(X, y))
+    for train in (lambda method, y: method.fit(X, y), lambda method, y: method.partial_fit(X, y)):
+        with pytest.raises(UsageError, match="--class-weight has the label 7.0, which no row has"):
+            train(made("norma", class_weight="7:2"), y)
+        with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
+            train(made("norma", class_weight="1:2", task="regression"), regression)
+    with pytest.raises(UsageError, match="method k-sdca has to know the weights of all rows beforehand; --class-weight"):
+        made("k-sdca", class_weight="1:2").fit_stream(ArraySource(X, y))
+    with pytest.raises(UsageError, match="--virtual is digits, which makes rows anew, and they have no weights"):
+        made("norma", virtual="digits", budget_samples=100).fit(X, y, SHARES)
+    for weights, message in [
+        (SHARES[1:], "there are 59 weights of rows for 60 rows"),
+        (-SHARES, "the weight of row 1 is -"),
+        (0 * SHARES, "all"),
+    ]:
+        with pytest.raises(DataError, match=message):
+            made("norma").fit(X, y, weights)
+        with pytest.raises(DataError, match=message):
+            made("norma").partial_fit(X, y, sample_weight=weights)
+
+
+def test_several_targets_take_weights():
+    Y = np.stack([TARGETS["regression"], RADIUS], axis=1)
+    options = {"nu": 1e-2, "epochs": 12, "batch": 1000, "task": "regression", "loss": "epsilon_insensitive"}
+    weighted, repeated = made("norma", **options).fit(X, Y, WEIGHTS), made("norma", **options).fit(X[REPEATED], Y[REPEATED])
+    close(weighted, repeated, 1e-6)

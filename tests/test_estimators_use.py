@@ -145,9 +145,21 @@ def test_class_weights_of_the_command_line_and_back(tmp_path):
     np.testing.assert_array_equal(clone(back).fit(X, labels).predict(X), back.predict(X))
 
 
-def test_methods_without_weights_take_none():
-    with pytest.raises(TypeError, match="sample_weight"):
-        estimators.NormaRegressor().fit(X, TARGET, sample_weight=np.ones(300))
+def test_partial_fit_takes_weights():
+    near, labels = WORDS == "near", np.unique(WORDS)
+    by_row = estimators.NormaClassifier(gamma=3.0).partial_fit(X, WORDS, labels, sample_weight=np.where(near, 3.0, 1.0))
+    by_label = estimators.NormaClassifier(gamma=3.0, class_weight={"near": 3.0}).partial_fit(X, WORDS, labels)
+    np.testing.assert_array_equal(by_label.decision_function(X), by_row.decision_function(X))
+    plain = estimators.NormaClassifier(gamma=3.0).partial_fit(X, WORDS, labels)
+    assert np.sum(by_row.predict(X) == "near") > np.sum(plain.predict(X) == "near")
+    for classifier, message in [
+        (estimators.NormaClassifier(class_weight="balanced"), "class_weight='balanced' has to count all rows"),
+        (estimators.NormaClassifier(class_weight={"nowhere": 2}), "class_weight has the label nowhere, which no row has"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            classifier.partial_fit(X, WORDS, labels)
+    numbers = [estimators.NormaRegressor(gamma=3.0).partial_fit(X, TARGET, **more) for more in ({}, {"sample_weight": TARGET > 40})]
+    assert np.abs(numbers[0].predict(X) - numbers[1].predict(X)).max() > 1e-3
 
 
 def test_probabilities():

@@ -57,7 +57,8 @@ def train(*words) -> dict:
     row = json.loads(done.stdout)
     row["training"] = row["seconds_fit"] + row["seconds_features"]
     row["cpu"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"{' '.join(words[words.index('--n-features') :])}: {row['training']:.0f} s, {row['params']['ended']}", file=sys.stderr, flush=True)
+    given = " ".join(words[words.index("--n-features") :])
+    print(f"{given}: {row['training']:.0f} s, {row['params']['ended']}", file=sys.stderr, flush=True)
     return row | {"load": os.getloadavg()[0]}
 
 

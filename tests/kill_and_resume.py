@@ -32,13 +32,25 @@ def main(count: int) -> int:
             words += ["--checkpoint", str(folder / f"{label}.point"), "--every", "3", "--model", str(folder / f"{label}.npz"), *more]
             return [sys.executable, *words]
 
+        def until_the_first_checkpoint(label, process):
+            while not (folder / f"{label}.point").exists() and process.poll() is None:
+                time.sleep(0.002)
+
         start = time.monotonic()
-        subprocess.run(command("whole"), check=True, capture_output=True)
+        process = subprocess.Popen(command("whole"), stdout=subprocess.DEVNULL)
+        until_the_first_checkpoint("whole", process)
+        first = time.monotonic() - start
+        assert process.wait() == 0
         seconds = time.monotonic() - start
-        whole, good = model.read(folder / "whole.npz")[1], 0
+        whole, good, resumed = model.read(folder / "whole.npz")[1], 0, 0
         for number in range(count):
             process = subprocess.Popen(command(number, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(random.uniform(0.2, 1.0) * seconds)
+            # three of four once there is something to resume, the others at any moment before
+            if number % 4 < 3:
+                until_the_first_checkpoint(number, process)
+                time.sleep(random.uniform(0.0, seconds - first))
+            else:
+                time.sleep(random.uniform(0.2 * seconds, first))
             process.send_signal(signal.SIGKILL)
             process.wait()
             before = (folder / f"{number}.point").exists()
@@ -49,9 +61,10 @@ def main(count: int) -> int:
             again = model.read(folder / f"{number}.npz")[1]
             same = whole.keys() == again.keys() and all(np.array_equal(whole[key], again[key]) for key in whole)
             good += same
-            if not same or not before:
-                print(f"{number}: {'same bits' if same else 'OTHER BITS'}, {'' if before else 'no '}checkpoint when it was killed")
-        print(f"{good} of {count} went on to the same bits")
+            resumed += before
+            if not same:
+                print(f"{number}: other bits, {'' if before else 'no '}checkpoint when it was killed")
+        print(f"{good} of {count} went on to the same bits, {resumed} of them from a checkpoint")
         return 0 if good == count else 1
 
 

@@ -68,6 +68,8 @@ def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
 
 
 def test_a_plan_whose_data_no_command_can_get_is_left_out(folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("RFX_MIRROR", raising=False)
+    monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
     steps = {name: by_name(reproduce.ahead([papers.folder(name)], "quick", tmp_path)) for name in ("dai2014", "yen2014")}
     left = steps["dai2014"]["dai2014-fig1-cifar10-quick"]
     assert left.without == "its data must be obtained by hand: rfx fetch cifar10-features says how"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.losses import labels_and_weights
-from rfx.operators.base import default_memory_mb
+from rfx.operators.base import READ, default_memory_mb
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.coded import code_type
 from rfx.operators.factors import sampled_factor
@@ -58,7 +58,9 @@ def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
             if warm is None:
                 for count in _levels(len(y)):
                     part, chosen = Z.subset(count)
-                    w = newton.run(part.hold(budget.memory_mb / 2), y[chosen], w, _LEVEL_TOLERANCE)
+                    # rows of what is in memory need no copy
+                    part = part if part.cost <= READ else part.hold(budget.memory_mb / 2)
+                    w = newton.run(part, y[chosen], w, _LEVEL_TOLERANCE)
             newton.run(Z, y, w, budget.tol)
         status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
     except Late:

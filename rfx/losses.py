@@ -54,7 +54,8 @@ class SquaredHinge:
 
     @staticmethod
     def second_derivative(z, y):
-        return np.where(y * z < 1.0, 2.0, 0.0).astype(np.asarray(z).dtype)
+        # z may be a vector whose parts lie elsewhere: its type is known without its values
+        return np.where(y * z < 1.0, 2.0, 0.0).astype(getattr(z, "dtype", np.float64))
 
     @staticmethod
     def clip_dual(u, y):

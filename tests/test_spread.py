@@ -20,6 +20,7 @@ from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.operators import base
 from rfx.operators.base import drawn
+from rfx.operators.spread import vectors
 from rfx.operators.spread.rows import SpreadRows
 from rfx.operators.spread.workers import Workers
 from rfx.solvers.base import Budget
@@ -170,6 +171,25 @@ def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
 def _received(dask_worker):
     """Bytes that a worker has got from others."""
     return sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("rf", {"loss": "squared_hinge"}),
+        ("rf", {"loss": "logistic"}),
+        ("rf", {"loss": "squared"}),
+        ("sparse-rf", {"loss": "squared_hinge", "rounds": 2}),
+        ("rb", {"loss": "squared", "n_grids": 4}),
+        ("lkrf", {"loss": "logistic", "pool": 100}),
+    ],
+)
+def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options):
+    sources = [workers.submit(ranges.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)]
+    rows = SpreadRows(workers, sources)
+    monkeypatch.setattr(vectors, "_FETCHED", rows.shape[0] - 1)
+    method = methods.create(name, task="binary", lam=1.0, gamma=1.0, **options | ({} if name == "rb" else {"n_features": 40}))
+    assert method.fit(rows, rows.y).info["converged"]
 
 
 def test_vectors_over_rows_are_arrays_to_numpy(workers, folder):

@@ -32,7 +32,7 @@ def needed(*programs, modules=()):
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A report of one paper with several tables and figures, two data sets, all marks, failed and unconverged rows."""
+    """A report of two papers, one with several tables and figures, two data sets, all marks, failed and unconverged rows."""
     place = tmp_path_factory.mktemp("page")
     several = [row | {"seed": seed, "key": f"{row['key']}{seed}"} for row in swept("fig4") for seed in (0, 1, 2)]
     compare = [*compared(), *(row | {"converged": False} for row in compared()[:1])]
@@ -40,7 +40,7 @@ def page(tmp_path_factory):
     for name, rows in (("fig4", [*several, failed]), ("fig5", compare), ("fig6", timed())):
         for row in rows:
             results.append(place / f"wu2016-{name}.csv", row)
-    words = ["report", "--paper", "wu2016", "--results", str(place), "-o", str(place / "report")]
+    words = ["report", "--paper", "wu2016", "--paper", "sinha2016", "--results", str(place), "-o", str(place / "report")]
     done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
     return Path(done.stdout.strip())
 

@@ -28,7 +28,7 @@ def data_dir() -> Path:
 
 
 def prepare_blas() -> None:
-    """Have OpenBLAS's idle threads sleep at once: by default each spins some 25 ms on a core that rfx's own threads need.
+    """Have OpenBLAS's idle threads sleep at once: by default each spins, seen for 0.1 s, on a core that rfx's own threads need.
 
     It counts where numpy is not imported yet; a value set by the user is left alone.
     """

@@ -31,6 +31,7 @@ SMALL = {
     "lkrf": {"n_features": 30, "pool": 100, "rho_share": 0.02, "lam": 0.1},
     "doubly-sgd": {"epochs": 5, "batch": 16, "block": 16, "nu": 1e-3},
     "norma": {"epochs": 5, "batch": 8, "nu": 1e-3},
+    # to the optimum, which rows that are repeated do not move
     "k-sdca": {"epochs": 50, "nu": 0.02},
     "n-sdca": {"epochs": 50, "nu": 0.02, "n_features": 100},
     "r-sdca": {"epochs": 50, "nu": 0.02, "n_features": 50},

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from weighted_rows import weighted_rows
 
 from rfx import methods
 from rfx.data.stream import ArraySource
@@ -9,17 +10,7 @@ from rfx.errors import DataError, UsageError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, (60, 3))
-RADIUS = np.linalg.norm(X, axis=1) + 0.3 * RNG.normal(size=60)
-TARGETS = {
-    "regression": 5 + np.sin(2 * RADIUS),
-    "binary": np.where(RADIUS > 1.9, 1.0, -1.0),
-    "multiclass": np.digitize(RADIUS, [1.5, 2.2]).astype(float),
-}
-WEIGHTS = RNG.integers(0, 4, 60).astype(float)
-SHARES = RNG.uniform(0.2, 3.0, 60)
-REPEATED = np.repeat(np.arange(60), WEIGHTS.astype(int))
+X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(60)
 # what is learnt from the rows besides f is another where they are repeated
 FIXED = {"gamma": 1.0, "scaling": "none", "dtype": "float64"}
 DUAL = {"k-sdca": {}, "r-sdca": {"n_features": 30}, "n-sdca": {"n_features": 1000}}
@@ -178,7 +169,7 @@ def test_what_can_have_no_weights_is_refused():
 
 
 def test_several_targets_take_weights():
-    Y = np.stack([TARGETS["regression"], RADIUS], axis=1)
+    Y = np.stack([TARGETS["regression"], np.linalg.norm(X, axis=1)], axis=1)
     options = {"nu": 1e-2, "epochs": 12, "batch": 1000, "task": "regression", "loss": "epsilon_insensitive"}
     weighted, repeated = made("norma", **options).fit(X, Y, WEIGHTS), made("norma", **options).fit(X[REPEATED], Y[REPEATED])
     close(weighted, repeated, 1e-6)

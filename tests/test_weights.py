@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from weighted_rows import weighted_rows
 
 from rfx import kernels, losses, methods
 from rfx.errors import DataError, UsageError
@@ -19,17 +20,8 @@ from rfx.solvers.l1 import interior, newton
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2, 2, (120, 3))
-RADIUS = np.linalg.norm(X, axis=1) + 0.3 * RNG.normal(size=120)
-TARGETS = {
-    "regression": 5 + np.sin(2 * RADIUS),
-    "binary": np.where(RADIUS > 1.9, 1.0, -1.0),
-    "multiclass": np.digitize(RADIUS, [1.5, 2.2]).astype(float),
-}
-WEIGHTS = RNG.integers(0, 4, 120).astype(float)
-SHARES = RNG.uniform(0.2, 3.0, 120)
-REPEATED = np.repeat(np.arange(120), WEIGHTS.astype(int))
+RNG = np.random.default_rng(1)
+X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(120)
 # what does not depend on the number of rows: no landmarks or blocks drawn from them
 EXACT = {
     "rf": {"n_features": 60, "lam": 0.3, "dtype": "float64", "tol": 1e-12},

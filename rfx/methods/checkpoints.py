@@ -50,7 +50,8 @@ class Keeper:
             yield
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise DataError(
-                f"checkpoint {self.path} is damaged ({type(error).__name__}: {error}); delete it to start anew, or leave out --resume"
+                f"checkpoint {self.path} is damaged ({type(error).__name__}: {error}), or of another version of rfx; delete it to start "
+                "anew, or leave out --resume"
             ) from error
 
     def load(self, method):
@@ -89,5 +90,5 @@ def restore(method, header, arrays) -> None:
     method.target_scaler = TargetScaler.from_dict(header["target_scaler"], method.n_targets) if header["target_scaler"] else None
     method._sample = arrays["sample"]
     method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = header["counts"]
-    method.batch_weights.rows, method.batch_weights.sum = header["weights"] if "weights" in header else (method.samples, method.samples)
+    method.batch_weights.rows, method.batch_weights.sum = header["weights"]
     method.curve, method.validation = header["curve"], header.get("validation", [])

@@ -6,11 +6,11 @@ that sampling can do (Bach 2017, JMLR 18, section 4; Li, Ton, Oglic and Sejdinov
 """
 
 import numpy as np
-from scipy.linalg import blas
 
 from rfx import parallel
 from rfx.operators.factors import row_gram
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.triangular import solve_rows
 
 # Rows on which leverage is measured.
 ROWS = 5000
@@ -35,12 +35,12 @@ def scores(pool, X, lam: float) -> np.ndarray:
     Z = MapMatrix(pool, X, pool.n_features**-0.5)
     gram = row_gram(Z)
     factor = gram.factor(lam).matrix
-    trsm = blas.strsm if factor.dtype == np.float32 else blas.dtrsm
     out = np.empty(pool.n_features)
 
     def part(start, stop, columns, own):
-        solved = trsm(1.0, factor, own[:, start:stop], lower=1)
-        out[columns][start:stop] = np.einsum("ij,ij->j", solved, solved, dtype=np.float64)
+        solved = np.ascontiguousarray(own[:, start:stop].T)
+        solve_rows(factor, solved)
+        out[columns][start:stop] = np.einsum("ij,ij->i", solved, solved, dtype=np.float64)
 
     with parallel.one_blas_thread():
         for columns, own in Z.column_blocks():

@@ -13,7 +13,8 @@ from scipy.linalg import blas, lapack
 from rfx import kernels
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
-from rfx.operators.pivoted import each_chunk, pivoted_cholesky, solve_rows
+from rfx.operators.pivoted import each_chunk, pivoted_cholesky
+from rfx.operators.triangular import solve_rows
 
 ORDER, PIVOT = 0, 1
 # Rows made at a time, at least.

@@ -5,11 +5,25 @@ with 0.3.30); here every call of LAPACK or BLAS is for one tile and by one threa
 """
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy import linalg
+from scipy.linalg import lapack
 
 from rfx import parallel
+from rfx.operators.triangular import solve_rows
 
 _TILE = 1024
+
+
+def positive(A):
+    """The factor, for scipy.linalg.cho_solve, of A (n, n), Fortran order, float32 or float64, which it takes the place of.
+
+    Raises LinAlgError where A is not positive definite.
+    """
+    if len(A) <= _TILE:
+        return linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    if info := factor_in_place(A):
+        raise linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")
+    return A, True
 
 
 def factor_in_place(A) -> int:
@@ -18,7 +32,7 @@ def factor_in_place(A) -> int:
     Returns 0, or the order of the first leading minor that is not positive definite, A being half done then. The result
     does not depend on the number of threads.
     """
-    potrf, trsm = (lapack.spotrf, blas.strsm) if A.dtype == np.float32 else (lapack.dpotrf, blas.dtrsm)
+    potrf = lapack.spotrf if A.dtype == np.float32 else lapack.dpotrf
     n = len(A)
     tiles = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
     below = np.tril_indices(min(n, _TILE))
@@ -33,7 +47,9 @@ def factor_in_place(A) -> int:
 
             def panel(start, stop, own=own, factor=factor, rest=rest):
                 for rows in rest[start:stop]:
-                    A[rows, own] = trsm(1.0, factor, A[rows, own], side=1, lower=1, trans_a=1)
+                    tile = np.ascontiguousarray(A[rows, own])
+                    solve_rows(factor, tile)
+                    A[rows, own] = tile
 
             parallel.for_ranges(panel, len(rest))
             pairs = [(rows, columns) for j, columns in enumerate(rest) for rows in rest[j:]]

@@ -6,10 +6,10 @@ many at once and rejects so many that the distribution is the same (Epperly, Tro
 """
 
 import numpy as np
-from scipy.linalg import blas
 
 from rfx import kernels, parallel
 from rfx.operators.factors import Gram
+from rfx.operators.triangular import solve_rows
 
 # Pivots proposed in one round.
 PROPOSALS = 128
@@ -112,11 +112,6 @@ def _reject(H, draws, most, floor):
         H -= np.outer(column, column)
         accepted.append(i)
     return np.array(accepted, dtype=np.intp), np.asfortranarray(columns[accepted, : len(accepted)])
-
-
-def solve_rows(factor, K):
-    """K (n, m) <- K L^-T in place, for C-contiguous float64 K and the lower factor L in Fortran order."""
-    blas.dtrsm(1.0, factor, K.T, lower=1, overwrite_b=1)
 
 
 def each_chunk(n_rows, function):

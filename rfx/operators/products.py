@@ -2,7 +2,6 @@
 
 import numpy as np
 from numba import njit
-from scipy.linalg import blas
 
 from rfx.parallel import check_time, for_ranges
 
@@ -20,14 +19,14 @@ def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
     GEMM and SYRK in Z's precision or that of dtype, in float64 up to SMALL products, of columns and weights relative to their
     largest: signs and 0/1 weights are then summed without rounding, whose noise would otherwise outweigh the least eigenvalues.
     Each thread takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy machine costs
-    many times the work.
+    many times the work. numpy calls SYRK where a matrix is multiplied by itself, and lets other threads run meanwhile, which
+    scipy.linalg.blas does not.
     """
     sides = (left,) if right is None else (left, right)
     size = len(rows) * len(left) * sum(len(columns) for columns in sides)
     dtype = np.dtype(np.float64) if size <= SMALL else dtype or Z.dtype
     peak = np.abs(weights).max(initial=0.0) or 1.0
     tops = [_largest(Z, rows[:_TOP], columns) for columns in sides]
-    syrk = blas.ssyrk if dtype == np.float32 else blas.dsyrk
     # each chunk is of weights of one sign
     chunks = [
         (sign, own[start : start + CHUNK])
@@ -38,15 +37,15 @@ def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
 
     def part(first, last):
         totals = [np.zeros((len(left), len(columns))) for columns in sides]
-        products = [np.empty(total.shape, dtype, order) for total, order in zip(totals, "FC")]
+        products = [np.empty(total.shape, dtype) for total in totals]
         for sign, chosen in chunks[first:last]:
             check_time()
             some, root = rows[chosen], np.sqrt(np.abs(weights[chosen]) / peak)
             by_left = _gather(Z, some, left, root, tops[0], dtype)
             if len(left):
                 # half the work; the other half is that of the totals, at the end
-                syrk(1.0, by_left.T, beta=0.0, c=products[0], lower=1, overwrite_c=1)
-                _add_upper(products[0].T, sign, totals[0])
+                np.matmul(by_left.T, by_left, out=products[0])
+                _add_upper(products[0], sign, totals[0])
             for total, product, columns, top in zip(totals[1:], products[1:], sides[1:], tops[1:]):
                 np.matmul(by_left.T, _gather(Z, some, columns, root, top, dtype), out=product)
                 (np.add if sign > 0 else np.subtract)(total, product, out=total)

@@ -4,6 +4,7 @@ the squared hinge, where rows enter and leave the margin so fast that no quadrat
 import numpy as np
 from scipy import linalg
 
+from rfx.operators.cholesky import positive
 from rfx.parallel import check_time
 
 # Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky factor.
@@ -140,7 +141,7 @@ def _factor(H, theta, curvature):
         matrix[diagonal, diagonal] += 1.0 / theta[alive] + shift * curvature[alive].max(initial=0.0)
         try:
             # The transpose is the same matrix in the order that LAPACK can overwrite.
-            factor = linalg.cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+            factor = positive(matrix.T)
             break
         except linalg.LinAlgError:
             continue

@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 from scipy import linalg
 
+from rfx.operators.cholesky import positive
 from rfx.solvers.l1.interior import interior_point
 
 # Relative size of what is added to the diagonal of a face's Hessian: float32 products leave noise of this order.
@@ -59,7 +60,7 @@ def make_definite(H) -> int:
     for attempt, share in enumerate((RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), start=1):  # noqa: B007
         np.fill_diagonal(H, diagonal + share * diagonal.max(initial=0.0))
         try:
-            linalg.cho_factor(H.T, lower=True, check_finite=False)
+            positive(H.T.copy(order="F"))
             break
         except linalg.LinAlgError:
             continue
@@ -91,7 +92,7 @@ def newton_faces(H, q, x, lam, attempts=4):
         diagonal = np.arange(len(face))
         sub[diagonal, diagonal] += RIDGE * sub[diagonal, diagonal].max()
         try:
-            factor = linalg.cho_factor(sub.T, lower=True, overwrite_a=True, check_finite=False)
+            factor = positive(sub.T)
         except linalg.LinAlgError:
             return attempt + 1
         step = -linalg.cho_solve(factor, q[face] + lam * np.sign(x[face]), check_finite=False)

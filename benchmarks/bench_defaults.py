@@ -13,6 +13,7 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from pairs import machine
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("--gamma", default=None, help="of ours, such as validation, instead of the default")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    print(f"{machine()}\n")
     print(f"| data, rows | {' | '.join((*PEERS, *OURS))} |\n|---|{'---:|' * (len(PEERS) + len(OURS))}")
     for name in given.data:
         found: dict[str, list] = {}

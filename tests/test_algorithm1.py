@@ -11,7 +11,7 @@ from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.l1 import algorithm1
+from rfx.solvers.l1 import round_features
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.newton import solve_l1
@@ -124,9 +124,9 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, coarse, monkeypatch
     rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
     y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
     A, lam, held = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), 8.0, []
-    monkeypatch.setattr(algorithm1, "coded", lambda Z, kind, make=algorithm1.coded: held.append(kind) or make(Z, kind))
+    monkeypatch.setattr(round_features, "coded", lambda Z, kind, make=round_features.coded: held.append(kind) or make(Z, kind))
     if coarse:  # codes that are far from good enough
-        monkeypatch.setattr(algorithm1, "_GRADIENT", 1e9)
+        monkeypatch.setattr(round_features, "_GRADIENT", 1e9)
     solution = solve_rounds(A, y, lam, loss, Budget(memory_mb=1.25), rounds=3)
     exact = A.to_array().astype(np.float64)
     f = exact @ solution.coef

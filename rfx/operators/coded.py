@@ -43,6 +43,19 @@ def coded(Z: Matrix, kind) -> "CodedMatrix":
     return store.at(numbers)
 
 
+def recoded(before: "CodedMatrix", kept, new: Matrix) -> "CodedMatrix | None":
+    """The columns `kept` (k,), ascending, of `before`, all of whose rows are in its store, then those of `new` as codes of the same units.
+
+    It takes the place of `before`. None where a new feature is too large for its row's unit.
+    """
+    store, numbers = before.store, np.arange(before.shape[0])
+    store.keep(kept, len(kept) + new.shape[1])
+    for rows, block in new.row_blocks():
+        if not store.put_beside(numbers[rows], block, len(kept)):
+            return None
+    return store.at(numbers)
+
+
 class Codes:
     """codes (n, D), int8 or int16, of n rows of features of type `dtype`, each with its unit (n,)."""
 
@@ -61,6 +74,22 @@ class Codes:
         """The rows of Z (k, width), C-contiguous, at these places (k,)."""
         limit = np.iinfo(self.codes.dtype).max
         parallel.for_ranges(lambda a, b: _encode(Z[a:b], places[a:b], limit, self.codes, self.units), len(Z), smallest=16)
+
+    def put_beside(self, places, Z, start: int) -> bool:
+        """The rows of Z (k, columns), C-contiguous, at these places from column `start` on, by the units there; whether these will do."""
+        limit = np.iinfo(self.codes.dtype).max
+        own = parallel.for_ranges(lambda a, b: _encode_beside(Z[a:b], places[a:b], start, limit, self.codes, self.units), len(Z), 16)
+        return all(own)
+
+    def keep(self, kept, width: int):
+        """Have `width` columns, the first of them those of the numbers `kept` (k,), ascending; in place, for they may take gigabytes."""
+        count, before = self.codes.shape
+        parallel.for_ranges(lambda a, b: _pick_columns(self.codes[a:b], kept), count, smallest=256)
+        if width > before:
+            self.codes.resize((count, width), refcheck=False)
+        _change_width(self.codes.reshape(-1), count, len(kept), before, width)
+        if width < before:
+            self.codes.resize((count, width), refcheck=False)
 
     def at(self, places) -> "CodedMatrix":
         """The rows at these places (k,)."""
@@ -154,6 +183,41 @@ def _encode(Z, places, limit, codes, units):
         factor = _float(limit) / largest if largest > 0 else _float(0)
         for j in range(len(z)):
             own[j] = np.int32(np.floor(_float(z[j] * factor) + half))
+
+
+@njit(cache=True, nogil=True)
+def _encode_beside(Z, places, start, limit, codes, units):
+    """Whether all of these are within half a unit of a code."""
+    half, least, most = _float(0.5), _float(-limit), _float(limit)
+    fits = True
+    for i in range(len(Z)):
+        z, own, unit = Z[i], codes[places[i]], units[places[i]]
+        factor = _float(1) / unit if unit > 0 else _float(0)
+        largest = _float(0)
+        for j in range(len(z)):
+            largest = max(largest, _float(abs(z[j])))
+            own[start + j] = np.int32(min(most, max(least, np.floor(_float(z[j] * factor) + half))))
+        fits &= largest <= unit * (most + half)
+    return fits
+
+
+@njit(cache=True, nogil=True)
+def _pick_columns(codes, kept):
+    for i in range(len(codes)):
+        own = codes[i]
+        for k in range(len(kept)):
+            own[k] = own[kept[k]]
+
+
+@njit(cache=True, nogil=True)
+def _change_width(flat, count, used, before, width):
+    """The first `used` of each of `count` rows of `before` numbers go to where rows of `width` numbers have them."""
+    own = np.empty(used, flat.dtype)
+    for step in range(1, count):
+        # no row is written over before it is read
+        i = count - step if width > before else step
+        own[:] = flat[i * before : i * before + used]
+        flat[i * width : i * width + used] = own
 
 
 @njit(cache=True, nogil=True)

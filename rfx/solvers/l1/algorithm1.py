@@ -5,20 +5,15 @@ from functools import partial
 
 import numpy as np
 
-from rfx.operators.coded import code_type, coded
-from rfx.operators.split import hold_part
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution
 from rfx.solvers.l1.dual import best_dual, l1_certificate
 from rfx.solvers.l1.gram_cache import GramCache
-from rfx.solvers.l1.newton import columns_held, filled, solve_l1
+from rfx.solvers.l1.newton import filled, solve_l1
+from rfx.solvers.l1.round_features import RoundFeatures
 
 # Relative duality gap of all rounds but the last.
 EARLY_TOL = 1e-2
-# Part of the memory that a round's features may take; Gram matrices take up to half of it.
-_HELD = 0.6
-# Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient.
-_GRAM_BYTES, _GRADIENT = 40, 1e-3
 
 
 def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, rounds: int = 10, solve=None) -> Solution:
@@ -45,25 +40,23 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
     bounds = [n_features * t // rounds for t in range(rounds + 1)]
     coef = np.zeros(n_features) if warm is None else np.array(warm, dtype=np.float64)
     active, iterations = np.flatnonzero(coef), 0
-    solution = part = before = kind = None
+    features, solution, kept = RoundFeatures(Z, y, lam, loss, last.memory_mb), None, None
     for turn, (first, stop) in enumerate(zip(bounds, bounds[1:]), start=1):
         if turn > 1 and last.late():
             break
         candidates = np.concatenate([active, np.setdiff1d(np.arange(first, stop), active)])
-        part = None  # the last round's features are gone before this round's are made
         try:
             with until(last.deadline):
-                before, kind = kind, _codes(Z.columns(candidates), y, lam, loss, last.memory_mb) if own else None
-                part = _held(Z.columns(candidates), len(active), last.memory_mb) if kind is None else coded(Z.columns(candidates), kind)
-                if kind is not before and len(active):
-                    # features have changed a little
-                    gram.remember(coef[candidates], part.matvec(coef[candidates]))
+                if not own:
+                    features.exact(candidates, len(active))
+                elif features.take(candidates, len(active), kept):
+                    gram.remember(coef[candidates], features.part.matvec(coef[candidates]))
         except Late:
             # the solver ends at once, too, at the weights that it is given
-            part = Z.columns(candidates)
+            features.part = Z.columns(candidates)
         # half of the last tolerance is kept for what codes change
-        goal = early if stop < n_features else last if kind is None else replace(last, tol=last.tol / 2)
-        solution = solve(part, y, lam, loss, goal, coef[candidates])
+        goal = early if stop < n_features else last if features.kind is None else replace(last, tol=last.tol / 2)
+        solution = solve(features.part, y, lam, loss, goal, coef[candidates])
         kept = np.flatnonzero(solution.coef)
         coef[candidates] = solution.coef
         active = candidates[kept]
@@ -71,20 +64,19 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
         iterations += solution.n_iter
         sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
-    certificate, status = solution.certificate, solution.status
-    if kind is not None or len(candidates) < n_features:
+    certificate, status, by_codes = solution.certificate, solution.status, features.kind is not None
+    if by_codes or len(candidates) < n_features:
         try:
             with until(last.deadline):
-                f = (part if kind is None else Z.columns(candidates)).matvec(solution.coef)
+                f = (Z.columns(candidates) if by_codes else features.part).matvec(solution.coef)
                 objective, gap, own_gap = _certified(Z, y, coef, lam, loss, f, candidates)
-                if kind is not None and status == "converged" and own_gap > last.tol * objective:
-                    part = None
-                    part = _held(Z.columns(candidates), len(active), last.memory_mb)
-                    solution = solve_l1(part, y, lam, loss, last, coef[candidates])
+                if by_codes and status == "converged" and own_gap > last.tol * objective:
+                    features.exact(candidates, len(active))
+                    solution = solve_l1(features.part, y, lam, loss, last, coef[candidates])
                     coef[candidates], status, iterations = solution.coef, solution.status, iterations + solution.n_iter
-                    objective, gap, own_gap = _certified(Z, y, coef, lam, loss, part.matvec(solution.coef), candidates)
+                    objective, gap, own_gap = _certified(Z, y, coef, lam, loss, features.part.matvec(solution.coef), candidates)
                 certificate = Certificate("gap", gap)
-                if kind is not None:
+                if by_codes:
                     solution = replace(solution, objective=objective)
                     record.trace[-1].update(nnz=int(np.count_nonzero(coef)), objective=objective, gap=own_gap)
         except Late:
@@ -98,28 +90,6 @@ def _certified(Z, y, coef, lam, loss, f, columns):
     objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss, f)
     own = best_dual(loss, loss.derivative(f, y), y, lam, gradient[columns])[0]
     return objective, gap, max(0.0, objective - own)
-
-
-def _codes(part, y, lam, loss, memory_mb: float):
-    """The type of codes as which a round's features are held; None where they fit as they are, or codes do not fit or are too coarse.
-
-    A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e in every entry of a column changes
-    its gradient by 2 e sqrt(that sum): a small part of lambda is allowed, of which the dual value takes the square.
-    """
-    n_columns = part.shape[1]
-    left_mb = memory_mb - _GRAM_BYTES * n_columns**2 / 2**20
-    if not part.computed or part.size_mb <= _HELD * memory_mb or part.size_mb / 2 > left_mb:
-        return None
-    at_zero = float(loss.value(np.zeros(len(y)), y).sum())
-    return code_type(part, n_columns * (_GRADIENT * lam) ** 2 / (12 * 4 * at_zero))
-
-
-def _held(part, n_used: int, memory_mb: float):
-    """A round's features in memory, if they fit; else as they are where the solver can hold twice the columns in use, or some rows."""
-    found = part.hold(_HELD * memory_mb)
-    if not found.computed or 2 * n_used <= columns_held(part, memory_mb):
-        return found
-    return hold_part(part, memory_mb / 2)
 
 
 def in_parts(solve):

@@ -1,0 +1,81 @@
+"""The features of a round of Algorithm 1 in memory: as they are, as codes, or as many of their rows as fit."""
+
+import numpy as np
+
+from rfx.operators.coded import CodedMatrix, code_type, coded, recoded
+from rfx.operators.split import SplitRows, hold_part
+from rfx.solvers.l1.newton import columns_held
+
+# Part of the memory that a round's features may take; Gram matrices take up to half of it.
+_HELD = 0.6
+# Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient.
+_GRAM_BYTES, _GRADIENT = 40, 1e-3
+# The least part of the rows that codes of them are worth while for.
+_LEAST = 0.1
+
+
+class RoundFeatures:
+    """Columns of Z, those of one round after those of the other: `part`, and `kind`, the type of its codes, None without.
+
+    Codes are off by a little, so that an answer found with them is to be certified by Z.
+    """
+
+    def __init__(self, Z, y, lam, loss, memory_mb: float):
+        self.Z, self.memory_mb, self.part, self.kind = Z, memory_mb, None, None
+        # L'(0)'s sum of squares is at most this for every loss here
+        self._squares, self._lam = 4 * float(loss.value(np.zeros(len(y)), y).sum()), lam
+
+    def take(self, columns, n_used: int, kept=None) -> bool:
+        """Have these columns, of which `n_used` have a weight; whether features that were there before have changed a little.
+
+        kept: the numbers, in the ones before, of those that are the first of these.
+        """
+        whole = self.Z.columns(columns)
+        before, self.kind, count = self.kind, *self._form(whole, n_used)
+        again = None
+        if self.kind is not None and self.kind is before and count == whole.shape[0] and isinstance(self.part, CodedMatrix):
+            again = recoded(self.part, kept, self.Z.columns(columns[len(kept) :]))
+        self.part = again  # those of the last round are gone before this round's are made
+        if again is None:
+            self.part = self._made(whole, n_used, count)
+        return again is None and not (self.kind is before is None) and n_used > 0
+
+    def exact(self, columns, n_used: int):
+        """Have these columns, and no codes."""
+        self.part = self.kind = None
+        self.part = self._made(self.Z.columns(columns), n_used, 0)
+
+    def _form(self, whole, n_used):
+        """(type of codes, how many rows are held so); (None, 0) where features fit as they are, or codes are too coarse or too many.
+
+        A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e in every entry of a column changes
+        its gradient by 2 e sqrt(that sum): a small part of lambda is allowed, of which the dual value takes the square.
+        """
+        n_rows, n_columns = whole.shape
+        if not whole.computed or whole.size_mb <= _HELD * self.memory_mb:
+            return None, 0
+        kind = code_type(whole, n_columns * (_GRADIENT * self._lam) ** 2 / (12 * self._squares))
+        if kind is None:
+            return None, 0
+        left = self.memory_mb * 2**20 - _GRAM_BYTES * n_columns**2
+        count = int(left // (n_columns * np.dtype(kind).itemsize))
+        if count >= n_rows:
+            return kind, n_rows
+        few = 2 * n_used <= columns_held(whole, self.memory_mb)
+        return (None, 0) if few or count < _LEAST * n_rows else (kind, count)
+
+    def _made(self, whole, n_used, count):
+        """whole, `count` of its rows as codes; without, in memory if it fits, else as it is where the solver can hold twice the columns
+
+        in use, or some rows.
+        """
+        if count == whole.shape[0]:
+            return coded(whole, self.kind)
+        if count:
+            first = coded(whole.rows(slice(0, count)), self.kind)
+            rest = whole.rows(slice(count, whole.shape[0]))
+            return SplitRows([(np.arange(count), first), (np.arange(count, whole.shape[0]), rest)])
+        found = whole.hold(_HELD * self.memory_mb)
+        if not found.computed or 2 * n_used <= columns_held(whole, self.memory_mb):
+            return found
+        return hold_part(whole, self.memory_mb / 2)

@@ -1,0 +1,46 @@
+"""Codes of features whose columns come and go."""
+
+import numpy as np
+import pytest
+
+from rfx.operators.coded import coded, recoded
+from rfx.operators.dense import DenseMatrix
+
+RNG = np.random.default_rng(0)
+
+
+def features(columns, largest=1.0, rows=600):
+    return (largest * RNG.uniform(-1, 1, (rows, columns))).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16])
+@pytest.mark.parametrize("kept", [[], [0], [2, 3, 17, 39], list(range(40))], ids=len)
+@pytest.mark.parametrize("more", [1, 5, 60])
+def test_columns_that_stay_keep_their_codes(kind, kept, more):
+    Z, new, kept = features(40), features(more, 0.5), np.array(kept, int)
+    before = coded(DenseMatrix(Z), kind)
+    codes, units = before.store.codes.copy(), before.store.units.copy()
+    after = recoded(before, kept, DenseMatrix(new))
+    assert after.shape == (600, len(kept) + more)
+    np.testing.assert_array_equal(after.store.codes[:, : len(kept)], codes[:, kept])
+    np.testing.assert_array_equal(after.store.units, units)
+    # rounding in float32 adds to half a unit of 16 bits
+    error = np.abs(after.to_array()[:, len(kept) :] - new)
+    assert (error <= 0.51 * units[:, None]).all()
+
+
+def test_a_feature_too_large_for_its_rows_unit():
+    Z, new = features(40), features(3, 0.5)
+    new[599, 2] = 1.01 * np.abs(Z[599]).max()
+    assert recoded(coded(DenseMatrix(Z), np.int8), np.arange(20), DenseMatrix(new)) is None
+    new[599, 2] = 1.0001 * np.abs(Z[599]).max()
+    found = recoded(coded(DenseMatrix(Z), np.int8), np.arange(20), DenseMatrix(new))
+    assert found.store.codes[599, 22] in (127, -127)
+
+
+def test_rows_of_zeros():
+    Z = features(4)
+    Z[10] = 0
+    found = recoded(coded(DenseMatrix(Z), np.int8), np.array([1]), DenseMatrix(np.zeros((600, 2), np.float32)))
+    assert not found.to_array()[10].any()
+    assert recoded(coded(DenseMatrix(Z), np.int8), np.array([1]), DenseMatrix(features(2))) is None

@@ -177,7 +177,7 @@ class PartsMatrix(Matrix):
         return RowVector.of(self.workers, futures, self.counts, columns)
 
     def _total(self, function, *vectors, args=()):
-        return self.workers.result(self.workers.total(self._each(function, *vectors, args=args)))
+        return self.workers.sum(self._each(function, *vectors, args=args))
 
     def total(self, function, *vectors):
         return self._total(function, *vectors)
@@ -200,7 +200,7 @@ class PartsMatrix(Matrix):
         found = self._each(_loss_pass, y, args=(np.asarray(W, np.float64), loss))
         # the sums are taken out before they travel
         F, sums = self._vector(self.workers.entries(found, 0), W.shape[1:]), self.workers.entries(found, 1)
-        value, G = self.workers.result(self.workers.total(sums))
+        value, G = self.workers.sum(sums)
         return F, value, G
 
     def gram(self, left, right=None, weights=None, dtype=None):

@@ -80,7 +80,7 @@ class SpreadRows:
         futures = [
             self.workers.submit(_apply, function, shared, data, program, values) for data, values in zip(self.data, own, strict=True)
         ]
-        return self.workers.result(self.workers.total(futures))
+        return self.workers.sum(futures)
 
 
 def _home(part: int, parts, workers) -> int:

@@ -21,9 +21,8 @@ class RoundFeatures:
     """
 
     def __init__(self, Z, y, lam, loss, memory_mb: float):
-        self.Z, self.memory_mb, self.part, self.kind = Z, memory_mb, None, None
-        # L'(0)'s sum of squares is at most this for every loss here
-        self._squares, self._lam = 4 * float(loss.value(np.zeros(len(y)), y).sum()), lam
+        self.Z, self.y, self.lam, self.loss, self.memory_mb = Z, y, lam, loss, memory_mb
+        self.part = self.kind = None
 
     def take(self, columns, n_used: int, kept=None) -> bool:
         """Have these columns, of which `n_used` have a weight; whether features that were there before have changed a little.
@@ -54,7 +53,8 @@ class RoundFeatures:
         n_rows, n_columns = whole.shape
         if not whole.computed or whole.size_mb <= _HELD * self.memory_mb:
             return None, 0
-        kind = code_type(whole, n_columns * (_GRADIENT * self._lam) ** 2 / (12 * self._squares))
+        squares = 4 * float(self.loss.value(np.zeros_like(self.y), self.y).sum())
+        kind = code_type(whole, n_columns * (_GRADIENT * self.lam) ** 2 / (12 * squares))
         if kind is None:
             return None, 0
         left = self.memory_mb * 2**20 - _GRAM_BYTES * n_columns**2

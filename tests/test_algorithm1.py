@@ -124,7 +124,9 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, coarse, monkeypatch
     rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
     y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
     A, lam, held = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), 8.0, []
-    monkeypatch.setattr(round_features, "coded", lambda Z, kind, make=round_features.coded: held.append(kind) or make(Z, kind))
+    monkeypatch.setattr(
+        round_features, "coded", lambda Z, kind, *room, make=round_features.coded: held.append(kind) or make(Z, kind, *room)
+    )
     if coarse:  # codes that are far from good enough
         monkeypatch.setattr(round_features, "_GRADIENT", 1e9)
     solution = solve_rounds(A, y, lam, loss, Budget(memory_mb=1.25), rounds=3)

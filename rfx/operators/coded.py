@@ -17,6 +17,8 @@ _PARTS = 4
 # Rows whose float32 sum joins the float64 one.
 _TOGETHER = 512
 _SAMPLE = 64
+# The code of a row's largest entry where others are to come: with 16 bits, these may be larger by a few hundredths.
+_FIRST = {np.int8: 127, np.int16: 32000}
 _float = np.float32
 
 
@@ -30,14 +32,14 @@ def code_type(Z: Matrix, error: float):
     largest = np.abs(Z.rows(np.unique(np.linspace(0, Z.shape[0] - 1, _SAMPLE).astype(np.intp))).to_array()).max(initial=0.0)
     for kind in (np.int8, np.int16):
         # errors are uniform within half a unit
-        if Z.shape[1] * (float(largest) / np.iinfo(kind).max) ** 2 / 12 <= error:
+        if Z.shape[1] * (float(largest) / _FIRST[kind]) ** 2 / 12 <= error:
             return kind
     return None
 
 
-def coded(Z: Matrix, kind) -> "CodedMatrix":
-    """All rows of Z as codes of that type, in memory."""
-    store, numbers = Codes.empty(*Z.shape, kind, Z.dtype), np.arange(Z.shape[0])
+def coded(Z: Matrix, kind, room: int = 0) -> "CodedMatrix":
+    """All rows of Z as codes of that type, in memory, with room for that many columns, for `recoded`."""
+    store, numbers = Codes.empty(*Z.shape, kind, Z.dtype, room), np.arange(Z.shape[0])
     for rows, block in Z.row_blocks():
         store.put(numbers[rows], block)
     return store.at(numbers)
@@ -46,10 +48,11 @@ def coded(Z: Matrix, kind) -> "CodedMatrix":
 def recoded(before: "CodedMatrix", kept, new: Matrix) -> "CodedMatrix | None":
     """The columns `kept` (k,), ascending, of `before`, all of whose rows are in its store, then those of `new` as codes of the same units.
 
-    It takes the place of `before`. None where a new feature is too large for its row's unit.
+    It takes the place of `before`. None where there is no room, or a new feature is too large for its row's unit.
     """
     store, numbers = before.store, np.arange(before.shape[0])
-    store.keep(kept, len(kept) + new.shape[1])
+    if not store.keep(kept, len(kept) + new.shape[1]):
+        return None
     for rows, block in new.row_blocks():
         if not store.put_beside(numbers[rows], block, len(kept)):
             return None
@@ -57,23 +60,24 @@ def recoded(before: "CodedMatrix", kept, new: Matrix) -> "CodedMatrix | None":
 
 
 class Codes:
-    """codes (n, D), int8 or int16, of n rows of features of type `dtype`, each with its unit (n,)."""
+    """codes (n, at least D), int8 or int16, of n rows of D = `width` features of type `dtype`, each with its unit (n,)."""
 
-    def __init__(self, codes, units, dtype):
-        self.codes, self.units, self.dtype = codes, units, np.dtype(dtype)
+    def __init__(self, codes, units, dtype, width=None):
+        self.codes, self.units, self.dtype, self.width = codes, units, np.dtype(dtype), codes.shape[1] if width is None else width
 
     @classmethod
-    def empty(cls, count, width, kind, dtype) -> "Codes":
-        """Room for `count` rows of `width` features; kind: int8 or int16."""
-        return cls(np.empty((count, width), kind), np.zeros(count, np.float32), dtype)
+    def empty(cls, count, width, kind, dtype, room: int = 0) -> "Codes":
+        """Room for `count` rows of `width` features, or `room` if that is more; kind: int8 or int16."""
+        return cls(np.empty((count, max(width, room)), kind), np.zeros(count, np.float32), dtype, width)
 
     def __len__(self):
         return len(self.codes)
 
     def put(self, places, Z):
         """The rows of Z (k, width), C-contiguous, at these places (k,)."""
-        limit = np.iinfo(self.codes.dtype).max
-        parallel.for_ranges(lambda a, b: _encode(Z[a:b], places[a:b], limit, self.codes, self.units), len(Z), smallest=16)
+        kind = self.codes.dtype.type
+        largest = _FIRST[kind] if self.width < self.codes.shape[1] else np.iinfo(kind).max
+        parallel.for_ranges(lambda a, b: _encode(Z[a:b], places[a:b], largest, self.codes, self.units), len(Z), smallest=16)
 
     def put_beside(self, places, Z, start: int) -> bool:
         """The rows of Z (k, columns), C-contiguous, at these places from column `start` on, by the units there; whether these will do."""
@@ -81,15 +85,13 @@ class Codes:
         own = parallel.for_ranges(lambda a, b: _encode_beside(Z[a:b], places[a:b], start, limit, self.codes, self.units), len(Z), 16)
         return all(own)
 
-    def keep(self, kept, width: int):
-        """Have `width` columns, the first of them those of the numbers `kept` (k,), ascending; in place, for they may take gigabytes."""
-        count, before = self.codes.shape
-        parallel.for_ranges(lambda a, b: _pick_columns(self.codes[a:b], kept), count, smallest=256)
-        if width > before:
-            self.codes.resize((count, width), refcheck=False)
-        _change_width(self.codes.reshape(-1), count, len(kept), before, width)
-        if width < before:
-            self.codes.resize((count, width), refcheck=False)
+    def keep(self, kept, width: int) -> bool:
+        """Have `width` columns, the first of them those of the numbers `kept` (k,), ascending; whether there is room for them."""
+        fits = width <= self.codes.shape[1]
+        if fits:
+            parallel.for_ranges(lambda a, b: _pick_columns(self.codes[a:b], kept), len(self), smallest=256)
+            self.width = width
+        return fits
 
     def at(self, places) -> "CodedMatrix":
         """The rows at these places (k,)."""
@@ -103,7 +105,7 @@ class CodedMatrix(Matrix):
 
     def __init__(self, store: Codes, index):
         self.store, self.index, self.dtype = store, index, store.dtype
-        self.shape = (len(index), store.codes.shape[1])
+        self.shape = (len(index), store.width)
 
     def parts(self):
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
@@ -113,11 +115,12 @@ class CodedMatrix(Matrix):
         return CodedMatrix(self.store, self.index[index])
 
     def columns(self, index):
-        rows = self.index if isinstance(index, slice) else self.index[:, None]
-        return self._copy(np.ascontiguousarray(self.store.codes[rows, index]))
+        if isinstance(index, slice):
+            return self._copy(np.ascontiguousarray(self.store.codes[self.index, slice(*index.indices(self.shape[1]))]))
+        return self._copy(np.ascontiguousarray(self.store.codes[self.index[:, None], index]))
 
     def hold(self, max_mb=np.inf):
-        return self._copy(self.store.codes[self.index])
+        return self._copy(self.store.codes[self.index, : self.shape[1]])
 
     def _copy(self, codes):
         return Codes(codes, self.store.units[self.index], self.dtype).at(np.arange(self.shape[0]))
@@ -207,17 +210,6 @@ def _pick_columns(codes, kept):
         own = codes[i]
         for k in range(len(kept)):
             own[k] = own[kept[k]]
-
-
-@njit(cache=True, nogil=True)
-def _change_width(flat, count, used, before, width):
-    """The first `used` of each of `count` rows of `before` numbers go to where rows of `width` numbers have them."""
-    own = np.empty(used, flat.dtype)
-    for step in range(1, count):
-        # no row is written over before it is read
-        i = count - step if width > before else step
-        own[:] = flat[i * before : i * before + used]
-        flat[i * width : i * width + used] = own
 
 
 @njit(cache=True, nogil=True)

@@ -36,13 +36,13 @@ class RoundFeatures:
             again = recoded(self.part, kept, self.Z.columns(columns[len(kept) :]))
         self.part = again  # those of the last round are gone before this round's are made
         if again is None:
-            self.part = self._made(whole, n_used, count)
+            self.part = self._made(whole, n_used, count, len(columns) - n_used)
         return again is None and not (self.kind is before is None) and n_used > 0
 
     def exact(self, columns, n_used: int):
         """Have these columns, and no codes."""
         self.part = self.kind = None
-        self.part = self._made(self.Z.columns(columns), n_used, 0)
+        self.part = self._made(self.Z.columns(columns), n_used)
 
     def _form(self, whole, n_used):
         """(type of codes, how many rows are held so); (None, 0) where features fit as they are, or codes are too coarse or too many.
@@ -57,24 +57,29 @@ class RoundFeatures:
         kind = code_type(whole, n_columns * (_GRADIENT * self.lam) ** 2 / (12 * squares))
         if kind is None:
             return None, 0
-        left = self.memory_mb * 2**20 - _GRAM_BYTES * n_columns**2
-        count = int(left // (n_columns * np.dtype(kind).itemsize))
+        count = self._left(n_columns) // (n_columns * np.dtype(kind).itemsize)
         if count >= n_rows:
             return kind, n_rows
         few = 2 * n_used <= columns_held(whole, self.memory_mb)
         return (None, 0) if few or count < _LEAST * n_rows else (kind, count)
 
-    def _made(self, whole, n_used, count):
+    def _left(self, n_columns) -> int:
+        """Bytes that a Gram matrix of these columns leaves."""
+        return int(self.memory_mb * 2**20 - _GRAM_BYTES * n_columns**2)
+
+    def _made(self, whole, n_used, count=0, new=0):
         """whole, `count` of its rows as codes; without, in memory if it fits, else as it is where the solver can hold twice the columns
 
         in use, or some rows.
         """
-        if count == whole.shape[0]:
-            return coded(whole, self.kind)
+        n_rows, n_columns = whole.shape
+        if count >= n_rows:
+            # the working set grows by a part of what is new, round by round
+            room = min(n_columns + 2 * new, self._left(n_columns) // (n_rows * np.dtype(self.kind).itemsize))
+            return coded(whole, self.kind, room)
         if count:
             first = coded(whole.rows(slice(0, count)), self.kind)
-            rest = whole.rows(slice(count, whole.shape[0]))
-            return SplitRows([(np.arange(count), first), (np.arange(count, whole.shape[0]), rest)])
+            return SplitRows([(np.arange(count), first), (np.arange(count, n_rows), whole.rows(slice(count, n_rows)))])
         found = whole.hold(_HELD * self.memory_mb)
         if not found.computed or 2 * n_used <= columns_held(whole, self.memory_mb):
             return found

@@ -12,6 +12,8 @@ from rfx import parallel
 from rfx.operators.triangular import solve_rows
 
 _TILE = 1024
+# Rows up to which one thread takes no longer than two do by tiles.
+_ALONE = 4096
 
 
 def positive(A):
@@ -19,7 +21,7 @@ def positive(A):
 
     Raises LinAlgError where A is not positive definite.
     """
-    if len(A) <= _TILE:
+    if len(A) <= _ALONE:
         return linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
     if info := factor_in_place(A):
         raise linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")

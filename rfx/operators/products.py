@@ -38,16 +38,18 @@ def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
     def part(first, last):
         totals = [np.zeros((len(left), len(columns))) for columns in sides]
         products = [np.empty(total.shape, dtype) for total in totals]
+        # new arrays for every chunk would be new pages of memory every time
+        room = [np.empty((min(CHUNK, len(rows)), len(columns)), dtype) for columns in sides]
         for sign, chosen in chunks[first:last]:
             check_time()
             some, root = rows[chosen], np.sqrt(np.abs(weights[chosen]) / peak)
-            by_left = _gather(Z, some, left, root, tops[0], dtype)
+            by_left = _gather(Z, some, left, root, tops[0], room[0])
             if len(left):
                 # half the work; the other half is that of the totals, at the end
                 np.matmul(by_left.T, by_left, out=products[0])
                 _add_upper(products[0], sign, totals[0])
-            for total, product, columns, top in zip(totals[1:], products[1:], sides[1:], tops[1:]):
-                np.matmul(by_left.T, _gather(Z, some, columns, root, top, dtype), out=product)
+            for total, product, columns, top, own in zip(totals[1:], products[1:], sides[1:], tops[1:], room[1:]):
+                np.matmul(by_left.T, _gather(Z, some, columns, root, top, own), out=product)
                 (np.add if sign > 0 else np.subtract)(total, product, out=total)
         return totals
 
@@ -64,7 +66,8 @@ def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
 
 def _largest(Z, rows, columns):
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
-    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns), Z.dtype), Z.dtype)).max(axis=0, initial=0.0)
+    room = np.empty((len(rows), len(columns)), Z.dtype)
+    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(axis=0, initial=0.0)
     return np.where(top > 0, top, 1).astype(Z.dtype)
 
 
@@ -89,10 +92,10 @@ def _finish(total, factor, top):
                     total[m, k] = total[k, m]
 
 
-def _gather(Z, rows, columns, scale, unit, dtype):
-    """Z[rows][:, columns] / unit, each row times its scale, in C order."""
-    out = np.empty((len(rows), len(columns)), dtype)
-    _pick(Z, rows, columns, scale.astype(dtype), unit.astype(dtype), out)
+def _gather(Z, rows, columns, scale, unit, room):
+    """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of `room`, the first rows of which they take."""
+    out = room[: len(rows)]
+    _pick(Z, rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out)
     return out
 
 

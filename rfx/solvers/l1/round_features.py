@@ -6,8 +6,9 @@ from rfx.operators.coded import CodedMatrix, code_type, coded, recoded
 from rfx.operators.split import SplitRows, hold_part
 from rfx.solvers.l1.newton import columns_held
 
-# Part of the memory that a round's features may take; Gram matrices take up to half of it.
-_HELD = 0.6
+# Part of the memory that a round's features may take; Gram matrices take up to half of it. MiB from which codes, which are kept from
+# round to round, take less time than new memory and the same features again.
+_HELD, _MANY = 0.6, 1024
 # Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient.
 _GRAM_BYTES, _GRADIENT = 40, 1e-3
 # The least part of the rows that codes of them are worth while for.
@@ -45,13 +46,13 @@ class RoundFeatures:
         self.part = self._made(self.Z.columns(columns), n_used)
 
     def _form(self, whole, n_used):
-        """(type of codes, how many rows are held so); (None, 0) where features fit as they are, or codes are too coarse or too many.
+        """(type of codes, how many rows are held so); (None, 0) where features are few, or codes are too coarse or too many.
 
         A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e in every entry of a column changes
         its gradient by 2 e sqrt(that sum): a small part of lambda is allowed, of which the dual value takes the square.
         """
         n_rows, n_columns = whole.shape
-        if not whole.computed or whole.size_mb <= _HELD * self.memory_mb:
+        if not whole.computed or whole.size_mb <= min(_HELD * self.memory_mb, _MANY):
             return None, 0
         squares = 4 * float(self.loss.value(np.zeros_like(self.y), self.y).sum())
         kind = code_type(whole, n_columns * (_GRADIENT * self.lam) ** 2 / (12 * squares))

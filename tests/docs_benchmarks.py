@@ -52,8 +52,9 @@ def main() -> int:
     code = 0
     for command in [match[2] for match in MADE.finditer(DOCUMENT.read_text(encoding="utf-8"))]:
         if command.startswith(only):
-            # one after the other, so that what is done is kept when the rest is broken off
-            text, failed = renewed(DOCUMENT.read_text(encoding="utf-8"), command, printed, commit())
+            # one after the other, so that what is done is kept when the rest is broken off; and what is edited meanwhile, too
+            made_at, found = commit(), printed(command)
+            text, failed = renewed(DOCUMENT.read_text(encoding="utf-8"), command, lambda _, found=found: found, made_at)
             DOCUMENT.write_text(text, encoding="utf-8")
             code = 1 if failed else code
     return code

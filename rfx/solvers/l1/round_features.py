@@ -38,7 +38,8 @@ class RoundFeatures:
         self.part = again  # those of the last round are gone before this round's are made
         if again is None:
             self.part = self._made(whole, n_used, count, len(columns) - n_used)
-        return again is None and not (self.kind is before is None) and n_used > 0
+        by_codes = self.kind is not None or before is not None
+        return again is None and by_codes and n_used > 0
 
     def exact(self, columns, n_used: int):
         """Have these columns, and no codes."""
@@ -69,15 +70,16 @@ class RoundFeatures:
         return int(self.memory_mb * 2**20 - _GRAM_BYTES * n_columns**2)
 
     def _made(self, whole, n_used, count=0, new=0):
-        """whole, `count` of its rows as codes; without, in memory if it fits, else as it is where the solver can hold twice the columns
+        """whole with `count` of its rows as codes, and with room for columns that come beside `new` ones.
 
-        in use, or some rows.
+        Without codes: in memory if it fits, else as it is where the solver can hold twice the columns in use, or some rows.
         """
         n_rows, n_columns = whole.shape
         if count >= n_rows:
             # the working set grows by a part of what is new, round by round
-            room = min(n_columns + 2 * new, self._left(n_columns) // (n_rows * np.dtype(self.kind).itemsize))
-            return coded(whole, self.kind, room)
+            room = n_columns + 2 * new
+            fits = self._left(room) // (n_rows * np.dtype(self.kind).itemsize)
+            return coded(whole, self.kind, min(room, fits))
         if count:
             first = coded(whole.rows(slice(0, count)), self.kind)
             return SplitRows([(np.arange(count), first), (np.arange(count, n_rows), whole.rows(slice(count, n_rows)))])

@@ -1,6 +1,6 @@
 """Exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx, libsvm-official with OpenMP, scikit-learn's SVC.
 
-`python benchmarks/bench_kernel_svm.py [NAME...]` (default: cod-rna ijcnn1) trains each in a process of its own, in
+`python benchmarks/bench_kernel_svm.py [NAME[:ROWS]...]` (default: cod-rna ijcnn1) trains each in a process of its own, in
 turns, and prints a markdown table. Seconds are of training alone: the data are read, converted and (rfx)
 compiled for before. Objective and gap of all three are computed here, in the same way, from their coefficients.
 `--growth` shows what the exact kernels of Table 2 of Yen et al. (2014) take on 25,000, 50,000 and 100,000 rows drawn from
@@ -30,8 +30,9 @@ GROWTH_TOL, GROWTH_MB = 0.01, 2500
 
 
 def training_rows(name, **how):
-    """Inputs (n, d) in [-1, 1] as a dense float64 array, labels in {-1, 1}."""
-    split = load(name, **how)
+    """Inputs (n, d) in [-1, 1] as a dense float64 array, labels in {-1, 1}; name: NAME:ROWS for that many of its rows."""
+    name, _, rows = name.partition(":")
+    split = load(name, **how, **({"n_train": int(rows)} if rows else {}))
     X = split.X_train
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     low, high = X.min(axis=0), X.max(axis=0)

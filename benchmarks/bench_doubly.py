@@ -166,7 +166,7 @@ class Doubly:
         self.method._start()
 
     def train(self, X, y):
-        self.method._advance(X, y, None)
+        self.method._advance(X, y, None, None)
 
     def predict(self, X):
         return self.method.labels(self.method._values(self.method.inputs.transform(X))[:, 0])

@@ -5,14 +5,15 @@ import re
 from pathlib import Path
 
 import docs_benchmarks
+import numpy as np
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows are what it repeats.
 WITHOUT = {"bench_defaults.py"}
 
 
-def loaded():
-    spec = importlib.util.spec_from_file_location("pairs", FOLDER / "pairs.py")
+def loaded(name="pairs"):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -66,3 +67,16 @@ def test_what_a_script_prints_and_a_failure(monkeypatch, tmp_path):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "bench_x.py").write_text("import sys\nprint('| a |')\nsys.exit(len(sys.argv) - 1)\n")
     assert docs_benchmarks.printed("bench_x.py") == "| a |\n" and docs_benchmarks.printed("bench_x.py --fail") is None
+
+
+def test_learners_race_for_equal_seconds(monkeypatch):
+    """What it calls of the methods is not all public."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    bench, rng = loaded("bench_doubly"), np.random.default_rng(0)
+    X = rng.random((2000, 54)).astype(np.float32)
+    y = np.where(X[:, 0] > X[:, 1], 1.0, -1.0)
+    learners = bench.pair("covtype", X, y, [bench.PLAIN["covtype"], bench.CHOSEN["covtype"]], [bench.PEER["covtype"]])
+    found = bench.race(learners, X, y, X, y, 0.05)
+    assert len(found) == 3
+    for name, wrong, rows in found:
+        assert name and 0 <= wrong <= 100 and rows > 0

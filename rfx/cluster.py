@@ -159,13 +159,7 @@ def _local(distributed, count):
 
 
 def dask_setup(worker) -> None:
-    """Preloaded by the workers of `local:N`, which share the terminal: rfx ends them after Ctrl-C, and speaks for them.
-
-    What their first tasks import is imported while the other processes start.
-    """
-    import rfx.features
-    import rfx.operators.spread.rows  # noqa: F401
-
+    """Preloaded by the workers of `local:N`, which share the terminal: rfx ends them after Ctrl-C, and speaks for them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

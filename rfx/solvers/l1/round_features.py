@@ -62,8 +62,11 @@ class RoundFeatures:
         count = self._left(n_columns) // (n_columns * np.dtype(kind).itemsize)
         if count >= n_rows:
             return kind, n_rows
-        few = 2 * n_used <= columns_held(whole, self.memory_mb)
-        return (None, 0) if few or count < _LEAST * n_rows else (kind, count)
+        return (None, 0) if self._few(whole, n_used) or count < _LEAST * n_rows else (kind, count)
+
+    def _few(self, whole, n_used) -> bool:
+        """Whether the solver can hold twice the columns in use."""
+        return 2 * n_used <= columns_held(whole, self.memory_mb)
 
     def _left(self, n_columns) -> int:
         """Bytes that a Gram matrix of these columns leaves."""
@@ -84,6 +87,6 @@ class RoundFeatures:
             first = coded(whole.rows(slice(0, count)), self.kind)
             return SplitRows([(np.arange(count), first), (np.arange(count, n_rows), whole.rows(slice(count, n_rows)))])
         found = whole.hold(_HELD * self.memory_mb)
-        if not found.computed or 2 * n_used <= columns_held(whole, self.memory_mb):
+        if not found.computed or self._few(whole, n_used):
             return found
         return hold_part(whole, self.memory_mb / 2)

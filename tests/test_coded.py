@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from rfx import env
+from rfx.losses import Logistic, SquaredHinge
 from rfx.operators.coded import coded, recoded
 from rfx.operators.dense import DenseMatrix
 
@@ -62,3 +64,28 @@ def test_products_leave_the_room_alone():
     np.testing.assert_array_equal(roomy.gram(np.arange(40)), plain.gram(np.arange(40)))
     np.testing.assert_array_equal(roomy.hold().to_array(), plain.to_array())
     np.testing.assert_array_equal(roomy.columns(slice(30, None)).to_array(), plain.to_array()[:, 30:])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16])
+@pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
+@pytest.mark.parametrize("rows", [5, 1030, 5003])
+def test_a_pass_with_value_and_gradient(kind, loss, rows):
+    Z, w, y = coded(DenseMatrix(features(40, rows=rows)), kind), RNG.standard_normal(40), RNG.choice([-1.0, 1.0], rows)
+    Z = Z.rows(np.sort(RNG.permutation(rows)[: rows - 2]))
+    y, plain = y[: rows - 2], Z.to_array().astype(np.float64)
+    F, value, gradient = Z.loss_pass(w, loss, y)
+    np.testing.assert_allclose(F, plain @ w, rtol=0, atol=1e-5)
+    assert value == pytest.approx(loss.value(plain @ w, y).sum(), rel=1e-6)
+    np.testing.assert_allclose(gradient, plain.T @ loss.derivative(plain @ w, y), rtol=0, atol=1e-4 * np.sqrt(rows))
+
+
+def test_a_pass_is_the_same_by_any_number_of_threads(monkeypatch):
+    Z, w, y = coded(DenseMatrix(features(700, rows=4000)), np.int8), RNG.standard_normal(700), RNG.choice([-1.0, 1.0], 4000)
+    found = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(env, "threads", lambda count=threads: count)
+        found.append(Z.loss_pass(w, SquaredHinge, y))
+    for F, value, gradient in found[1:]:
+        np.testing.assert_array_equal(F, found[0][0])
+        np.testing.assert_array_equal(gradient, found[0][2])
+        assert value == found[0][1]

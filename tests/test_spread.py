@@ -18,9 +18,10 @@ from rfx.errors import ClusterError, DataError, UsageError
 from rfx.experiments import spread
 from rfx.features import sample
 from rfx.losses import SquaredHinge
+from rfx.methods import rf
 from rfx.operators import base
 from rfx.operators.base import drawn
-from rfx.operators.spread import vectors
+from rfx.operators.spread import matrix, vectors
 from rfx.operators.spread.rows import SpreadRows
 from rfx.operators.spread.workers import Workers
 from rfx.solvers.base import Budget
@@ -84,6 +85,19 @@ def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
     assert theirs.info["gap"] <= 1.01 * max(ours.info["gap"], (options.get("tol") or 1e-4) * ours.info["objective"])
     assert theirs.info["converged"] and theirs.info["kernel_params"] == pytest.approx(ours.info["kernel_params"], rel=1e-12)
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
+def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch):
+    options = {"task": "binary", "lam": 1.0, "seed": 3, "n_features": 40, "loss": loss}
+    ours, made = methods.create("rf", **options).fit(X, Y), []
+    monkeypatch.setattr(rf, "WORTH_MB", 0)
+    hold_rows = matrix.PartsMatrix.hold_rows
+    monkeypatch.setattr(matrix.PartsMatrix, "hold_rows", lambda *given: made.append(hold_rows(*given)) or made[-1])
+    theirs = trained(workers, folder, "rf", **options)
+    assert isinstance(made[0].recipe, matrix.Coded) and theirs.info["converged"]
+    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-4)
+    assert theirs.info["gap"] <= 1e-4 * theirs.info["objective"]
 
 
 def problem(workers, folder):

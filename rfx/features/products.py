@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from rfx import parallel
+from rfx import env, parallel
 
 # Columns whose four sums stay in the first cache, and rows that one thread handles at a time.
 BLOCK = 256
@@ -39,13 +39,18 @@ class Vectors:
             X = X.tocsr()
             X.sum_duplicates()
 
+        n_rows, threads = X.shape[0], env.threads()
+        # of nearly the same size, and as many for each thread
+        count = threads * -(-n_rows // (_PART * threads))
+        size = _TOGETHER * -(-n_rows // (_TOGETHER * max(1, count)))
+
         def part(first, last):
             for k in range(first, last):
                 parallel.check_time()
-                rows = slice(k * _PART, min((k + 1) * _PART, X.shape[0]))
+                rows = slice(k * size, min((k + 1) * size, n_rows))
                 function(rows, _packed(X[rows]))
 
-        parallel.for_ranges(part, -(-X.shape[0] // _PART))
+        parallel.for_ranges(part, -(-n_rows // max(1, size)))
 
     def times(self, X, out, finish=None):
         """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each part, while it is in cache."""

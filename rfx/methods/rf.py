@@ -6,6 +6,7 @@ from rfx.methods import l2
 from rfx.methods.linear import CHOOSE, OFFSET, OPTIONS, POOL, LinearMethod
 from rfx.methods.options import CG, CHOSEN_LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
 from rfx.methods.validation import GAMMA_FACTORS, LAMS
+from rfx.operators.coded import WORTH_MB
 from rfx.operators.mapped import feature_matrix
 
 
@@ -33,7 +34,9 @@ class RF(LinearMethod):
         lams = self._path_lams() if self.params["lam_path"] else [self.lam]
         self.lam, self.offset = lams[0], self._offset(Y)
         Y = Y - self.offset
-        feature_map, Z = self._timed(self._features, X)
+        # Newton's method for one output holds many features as codes
+        own = self.loss.name != "squared" and self.params["solver"] == "rfx" and Y.shape[1] == 1 and not self.params["lam_path"]
+        feature_map, Z = self._timed(self._features, X, WORTH_MB if own else math.inf)
         scale = 1 / math.sqrt(feature_map.n_features)
         if self.params["lam_path"]:
             solutions = l2.solve_path(self, Z, Y, lams)
@@ -56,6 +59,7 @@ class RF(LinearMethod):
     def _tuning_lams(self):
         return self._path_lams()[:1] if self.params["lam_path"] else super()._tuning_lams()
 
-    def _features(self, X):
+    def _features(self, X, worth_mb=math.inf):
         feature_map = self._sample(X, self.lam)
-        return feature_map, feature_matrix(feature_map, X, 1 / math.sqrt(feature_map.n_features), self.params["max_memory"])
+        scale = 1 / math.sqrt(feature_map.n_features)
+        return feature_map, feature_matrix(feature_map, X, scale, self.params["max_memory"], worth_mb)

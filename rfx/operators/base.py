@@ -105,10 +105,18 @@ class Matrix(ABC):
         return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
 
     def hold_rows(self, max_mb: float, kind=None) -> "Matrix":
-        """This matrix, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again; kind: see HeldRows."""
+        """This matrix, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again.
+
+        kind: int8 or int16 for rows that are held as codes (rfx.operators.coded), all of them at once where they fit; None for features.
+        """
+        from rfx.operators.coded import coded
         from rfx.operators.held import HeldRows
 
-        return HeldRows(self, max_mb, kind) if self.computed else self
+        if not self.computed:
+            return self
+        if kind is not None and self.size_mb * np.dtype(kind).itemsize / self.dtype.itemsize <= max_mb:
+            return coded(self, kind)
+        return HeldRows(self, max_mb, kind)
 
     def by_columns(self, max_mb: float) -> "Matrix":
         """This matrix in a form whose `column_lists` cost nothing, where that takes at most `max_mb`, else as it is."""
@@ -179,9 +187,14 @@ class Matrix(ABC):
         """
         F, G = np.empty((self.shape[0], *W.shape[1:])), np.zeros(W.shape)
         for rows, part in self.parts():
-            F[rows] = part.matvec(W)
-            G += part.rmatvec(loss.derivative(F[rows], y[rows]))
+            F[rows], own = part._scores_and_gradient(W, loss, y[rows])
+            G += own
         return F, loss.value(F, y).sum(axis=0), G
+
+    def _scores_and_gradient(self, W, loss, y):
+        """(Z W, Z' loss'(Z W, y)) of a part."""
+        F = self.matvec(W)
+        return F, self.rmatvec(loss.derivative(F, y))
 
     # ------------------------------------------------------------------ Gram matrices, in float64
 

@@ -12,6 +12,8 @@ from rfx.operators.base import READ, Matrix, block_size, ranges
 from rfx.operators.dense import DenseMatrix, add_rows
 from rfx.operators.products import weighted_gram
 
+# MiB of features from which codes of them take less time than new memory does.
+WORTH_MB = 1024
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _PARTS = 4
 # Rows whose float32 sum joins the float64 one.
@@ -25,11 +27,11 @@ _float = np.float32
 def code_type(Z: Matrix, error: float):
     """The smallest type of codes that change no row of Z by more than the root of `error` in all; None where there is none.
 
-    The rows that tell are 64 of Z's, over its whole length.
+    The rows that tell are 64 that are drawn.
     """
     if Z.exact:
         return None
-    largest = np.abs(Z.rows(np.unique(np.linspace(0, Z.shape[0] - 1, _SAMPLE).astype(np.intp))).to_array()).max(initial=0.0)
+    largest = np.abs(Z.subset(_SAMPLE)[0].to_array()).max(initial=0.0)
     for kind in (np.int8, np.int16):
         # errors are uniform within half a unit
         if Z.shape[1] * (float(largest) / _FIRST[kind]) ** 2 / 12 <= error:
@@ -40,8 +42,13 @@ def code_type(Z: Matrix, error: float):
 def coded(Z: Matrix, kind, room: int = 0) -> "CodedMatrix":
     """All rows of Z as codes of that type, in memory, with room for that many columns, for `recoded`."""
     store, numbers = Codes.empty(*Z.shape, kind, Z.dtype, room), np.arange(Z.shape[0])
-    for rows, block in Z.row_blocks():
-        store.put(numbers[rows], block)
+
+    def part(first, last):
+        own = numbers[first:last]
+        for rows, block in Z.rows(slice(first, last)).row_blocks():
+            store.put(own[rows], block)
+
+    parallel.for_ranges(part, len(numbers), smallest=256)
     return store.at(numbers)
 
 
@@ -158,17 +165,42 @@ class CodedMatrix(Matrix):
             return super().normal(P, weights)
         factors = self.store.units[self.index].astype(np.float64) ** 2
         factors = (factors if weights is None else factors * weights).astype(np.float32)
-        p, sums = P.astype(np.float32), np.zeros((_PARTS, self.shape[1]))
-        bounds = [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
+        p = P.astype(np.float32)
+        return self._summed(lambda some, rows, own: _add_normal(self.store.codes, rows, factors[some], p, own), np.float32)
+
+    def loss_pass(self, W, loss, y):
+        if W.ndim > 1:
+            return super().loss_pass(W, loss, y)
+        F, G = self._scores_and_gradient(W, loss, y)
+        return F, loss.value(F, y).sum(axis=0), G
+
+    def _scores_and_gradient(self, W, loss, y):
+        """Both for some rows while these are in cache."""
+        if W.ndim > 1:
+            return super()._scores_and_gradient(W, loss, y)
+        codes, units, w, F = self.store.codes, self.store.units, np.ascontiguousarray(W, dtype=np.float64), np.empty(self.shape[0])
+
+        def add(some, rows, own):
+            _dot_rows(codes, rows, units, w, F[some])
+            u = loss.derivative(F[some], y[some])
+            used = np.flatnonzero(u)
+            rows = rows[used]
+            _add(codes, rows, u[used].astype(np.float32) * units[rows], own)
+
+        return F, self._summed(add, np.float64)
+
+    def _summed(self, add, dtype) -> np.ndarray:
+        """(D,) what add(slice, its rows of the store, sums) adds to sums, of that type, of up to 512 rows, by any number of threads."""
+        sums, bounds = np.zeros((_PARTS, self.shape[1])), [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
 
         def part(first, last):
-            own = np.empty(self.shape[1], np.float32)
+            own = np.empty(self.shape[1], dtype)
             for k in range(first, last):
                 for start in range(bounds[k], bounds[k + 1], _TOGETHER):
                     parallel.check_time()
                     some = slice(start, min(start + _TOGETHER, bounds[k + 1]))
                     own[:] = 0
-                    _add_normal(self.store.codes, self.index[some], factors[some], p, own)
+                    add(some, self.index[some], own)
                     sums[k] += own
 
         parallel.for_ranges(part, _PARTS)
@@ -240,25 +272,46 @@ def _dot_rows(codes, rows, units, w, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_normal(codes, rows, factors, p, g):
-    """g <- g + C' diag(factors) C p for C = codes[rows], four rows at a time, each read from memory once."""
-    count, width = len(rows), len(p)
-    for i in range(0, count - 3, 4):
+def _add(codes, rows, u, g):
+    """g <- g + codes[rows]'u for float32 u and float64 g, the sums of eight rows in float32."""
+    count, width = len(rows), len(g)
+    for i in range(0, count - 7, 8):
         za, zb, zc, zd = codes[rows[i]], codes[rows[i + 1]], codes[rows[i + 2]], codes[rows[i + 3]]
-        a, b, c, d = _float(0), _float(0), _float(0), _float(0)
+        ze, zf, zg, zh = codes[rows[i + 4]], codes[rows[i + 5]], codes[rows[i + 6]], codes[rows[i + 7]]
+        ua, ub, uc, ud, ue, uf, ug, uh = u[i], u[i + 1], u[i + 2], u[i + 3], u[i + 4], u[i + 5], u[i + 6], u[i + 7]
+        for j in range(width):
+            low = ua * _float(za[j]) + ub * _float(zb[j]) + uc * _float(zc[j]) + ud * _float(zd[j])
+            g[j] += low + (ue * _float(ze[j]) + uf * _float(zf[j]) + ug * _float(zg[j]) + uh * _float(zh[j]))
+    for i in range(count - count % 8, count):
+        z, a = codes[rows[i]], u[i]
+        for j in range(width):
+            g[j] += a * _float(z[j])
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_normal(codes, rows, factors, p, g):
+    """g <- g + C' diag(factors) C p for C = codes[rows], eight rows at a time, each read from memory once."""
+    count, width = len(rows), len(p)
+    for i in range(0, count - 7, 8):
+        za, zb, zc, zd = codes[rows[i]], codes[rows[i + 1]], codes[rows[i + 2]], codes[rows[i + 3]]
+        ze, zf, zg, zh = codes[rows[i + 4]], codes[rows[i + 5]], codes[rows[i + 6]], codes[rows[i + 7]]
+        a, b, c, d, e, f, x, y = _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0)
         for j in range(width):
             q = p[j]
             a += _float(za[j]) * q
             b += _float(zb[j]) * q
             c += _float(zc[j]) * q
             d += _float(zd[j]) * q
-        a *= factors[i]
-        b *= factors[i + 1]
-        c *= factors[i + 2]
-        d *= factors[i + 3]
+            e += _float(ze[j]) * q
+            f += _float(zf[j]) * q
+            x += _float(zg[j]) * q
+            y += _float(zh[j]) * q
+        a, b, c, d = a * factors[i], b * factors[i + 1], c * factors[i + 2], d * factors[i + 3]
+        e, f, x, y = e * factors[i + 4], f * factors[i + 5], x * factors[i + 6], y * factors[i + 7]
         for j in range(width):
-            g[j] += a * _float(za[j]) + b * _float(zb[j]) + c * _float(zc[j]) + d * _float(zd[j])
-    for i in range(count - count % 4, count):
+            low = a * _float(za[j]) + b * _float(zb[j]) + c * _float(zc[j]) + d * _float(zd[j])
+            g[j] += low + (e * _float(ze[j]) + f * _float(zf[j]) + x * _float(zg[j]) + y * _float(zh[j]))
+    for i in range(count - count % 8, count):
         z, a = codes[rows[i]], _float(0)
         for j in range(width):
             a += _float(z[j]) * p[j]

@@ -67,18 +67,19 @@ def computed(feature_map, X, scale: float = 1.0) -> Matrix:
     return X.features(feature_map, scale) if hasattr(X, "features") else MapMatrix(feature_map, X, scale)
 
 
-def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None) -> Matrix:
+def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None, worth_mb: float = np.inf) -> Matrix:
     """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is free), else computed anew.
 
-    Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie where these do.
+    Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie where these do. worth_mb: the most
+    that is worth holding, of what a solver holds in a way of its own.
     """
     if hasattr(X, "features"):
-        return X.features(feature_map, scale).hold(np.inf if max_mb is None else max_mb)
+        return X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(worth_mb)
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
     Z = MapMatrix(feature_map, X, scale)
-    return Z.hold(told_memory_mb(Z.size_mb) if max_mb is None else max_mb)
+    return Z.hold(min(worth_mb, told_memory_mb(Z.size_mb) if max_mb is None else max_mb))
 
 
 def told_memory_mb(needed: float) -> float:

@@ -22,9 +22,11 @@ from rfx.solvers.line_search import line_minimum
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
 _SMALLEST_LEVEL = 1000
-_LEVEL_TOLERANCE = 1e-2
+_LEVEL_TOLERANCE = 0.3
 # Conjugate gradient steps, more than which a new preconditioner, from more rows, may be worth.
 _PATIENCE = 12
+# Times the gap asked for below which one more step is expected to do, and the part of the gradient to which its residual is brought.
+_NEAR, _RESIDUAL = 30, 0.1
 # Part of the memory that the preconditioner may take; the rest is for rows that are held.
 _FACTOR = 0.3
 # Newton steps after which it has stalled if they took less than this part of the tolerance off the objective.
@@ -55,13 +57,15 @@ def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
     w = start(warm, Z.shape[1:])
     try:
         with until(budget.deadline):
+            whole = newton.problem(Z, y, budget.tol)
             if warm is None:
+                source = whole.held if whole.held.cost <= READ else Z
                 for count in _levels(len(y)):
-                    part, chosen = Z.subset(count)
+                    part, chosen = source.subset(count)
                     # rows of what is in memory need no copy
                     part = part if part.cost <= READ else part.hold(budget.memory_mb / 2)
-                    w = newton.run(part, y[chosen], w, _LEVEL_TOLERANCE)
-            newton.run(Z, y, w, budget.tol)
+                    w = newton.run(newton.problem(part, y[chosen], _LEVEL_TOLERANCE), w)
+            newton.run(whole, w)
         status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
     except Late:
         status = "timeout"
@@ -93,17 +97,20 @@ class _Newton:
         self.reached = reached
         self.factor, self.rows, self.steps, self.last, self.since = None, 0, 0, 0, 0.0
 
-    def run(self, Z, y, w, tol):
-        """w to relative gap `tol` on these rows, from w; lambda is that of all rows, in proportion.
+    def problem(self, Z, y, tol):
+        """That of these rows, to be solved to relative gap `tol`; lambda is that of all rows, in proportion."""
+        return _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, (1 - _FACTOR) * self.budget.memory_mb, tol)
+
+    def run(self, problem, w):
+        """w to the problem's gap, from w.
 
         `reached` is then (w, objective, gap) of the last point on all rows whose features were computed; Late may be raised.
         """
-        problem = _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, (1 - _FACTOR) * self.budget.memory_mb, tol)
-        whole = len(y) == self.n_rows
+        whole, tol = len(problem.y) == self.n_rows, problem.tol
         self.progress = Progress(_STALL, _MOVED * tol)
         start = time.monotonic()
         point = problem.at(w)
-        kept = _KEPT * (time.monotonic() - start) if whole else 0.0
+        kept = _KEPT * (problem.seconds + time.monotonic() - start) if whole else 0.0
         try:
             while True:
                 if not self._ended(problem, point, tol):
@@ -147,12 +154,13 @@ class _Newton:
         part = problem.held if every else problem.held.rows(chosen)
         weights = weights[chosen]
         uses, rate = len(chosen) * part.cost, _COMPUTED if part.computed else _READ
-        if self._due(len(chosen), uses * rate):
+        squares = float(point.g @ point.g)
+        near = squares <= 2 * problem.lam * _NEAR * tol * point.objective
+        if self._due(len(chosen), uses * rate, near):
             self.factor = None
             self.factor = sampled_factor(part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb)
             self.since = 0.0
-        squares = float(point.g @ point.g)
-        bound = max((0.1 if part.computed else 0.05) ** 2 * squares, problem.lam * tol * point.objective)
+        bound = max(_RESIDUAL**2 * squares, problem.lam * tol * point.objective)
         step, _, self.last = conjugate_gradients(
             lambda p: problem.lam * p + part.normal(p, weights),
             -point.g,
@@ -165,13 +173,13 @@ class _Newton:
         self.since += self.last * uses * rate / _TEN
         return step
 
-    def _due(self, count, most) -> bool:
+    def _due(self, count, most, near) -> bool:
         """Whether a new factor is to be made of `rows` rows (set here); most: their square for which it costs ten products.
 
         A later one has at least twice the rows, and comes when steps have cost as much as it will since the one before.
         """
         rows = min(count, max(1024, int(np.sqrt(most)), 2 * self.rows))
-        if self.factor is not None and (self.last <= _PATIENCE or self.since < rows**2):
+        if self.factor is not None and (near or self.last <= _PATIENCE or self.since < rows**2):
             return False
         self.rows = rows
         return True
@@ -190,14 +198,17 @@ class _Point:
 class _Problem:
     """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows.
 
-    exact: whether `at` is by the features themselves, not by the codes as which they are held where lam and tol allow it.
+    exact: whether `at` is by the features themselves, not by the codes as which they are held where lam and tol allow it. seconds: those
+    that holding them took.
     """
 
     def __init__(self, Z, y, lam, loss, limit_mb, tol):
-        self.y, self.lam, self.loss = y, lam, loss
+        self.y, self.lam, self.loss, self.tol = y, lam, loss, tol
+        start = time.monotonic()
         error = 0.5 * _CODES * tol * lam / labels_and_weights(loss, y)[1].max()
-        kind = code_type(Z, error) if Z.computed else None
-        self.held, self.exact = Z.hold_rows(limit_mb, kind), kind is None
+        kind = code_type(Z, error) if Z.cost > READ else None
+        self.held = Z.hold_rows(limit_mb, kind)
+        self.exact, self.seconds = kind is None or self.held is Z, time.monotonic() - start
         self.Z = self.held if self.exact else Z
 
     def look(self, w) -> _Point:

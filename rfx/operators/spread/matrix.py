@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from rfx.operators.base import COMPUTED, READ, Matrix, drawn
 from rfx.operators.binned import BinnedMatrix
+from rfx.operators.coded import Codes, coded
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.spread.vectors import RowIndex, RowVector, located, written
@@ -54,6 +55,18 @@ class Held:
 
 
 @dataclass
+class Coded:
+    """Codes of features, and their units, that a part holds."""
+
+    form: tuple
+    cost = READ / 2
+
+    def matrix(self, data):
+        codes, units = data
+        return Codes(codes, units, self.form[1]).at(np.arange(len(codes)))
+
+
+@dataclass
 class Binned:
     """Bin numbers of random binning features that a part holds."""
 
@@ -73,15 +86,17 @@ class PartsMatrix(Matrix):
     """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a RowVector.
 
     data: a future for each part, from which `recipe` makes its features; counts: the rows of each; index: of a part's rows those that
-    are meant, a future for each part, None for all; made: the same features computed from rows of inputs, where there are such.
+    are meant, a future for each part, None for all; made: the same features computed from rows of inputs, where there are such;
+    most_mb: what a worker may hold of them at most.
     """
 
     # what a part holds is its worker's business
     computed = False
     rows_here = False
 
-    def __init__(self, workers, data, recipe, counts, index=None, made=None):
+    def __init__(self, workers, data, recipe, counts, index=None, made=None, most_mb=np.inf):
         self.workers, self.data, self.recipe, self.counts, self.index = workers, data, recipe, tuple(counts), index
+        self.most_mb = most_mb
         columns, dtype = recipe.form
         self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
         self._shared, self.made = None, self if isinstance(recipe, Computed) and index is None else made
@@ -109,7 +124,7 @@ class PartsMatrix(Matrix):
         own = index.node.futures
         if self.index is not None:
             own = self.workers.each(_taken, self.index, own)
-        other = PartsMatrix(self.workers, self.data, self.recipe, index.counts, own)
+        other = PartsMatrix(self.workers, self.data, self.recipe, index.counts, own, most_mb=self.most_mb)
         other._shared = self._shared
         return other
 
@@ -133,12 +148,24 @@ class PartsMatrix(Matrix):
 
     def hold(self, max_mb=np.inf):
         """Held on the workers, where that takes at most `max_mb` and their own bound on each of them."""
-        if self.cost == READ or self.size_mb / len(self.workers.addresses) > min(max_mb, self.workers.memory_mb):
+        if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
             return self
         return PartsMatrix(self.workers, self._each(_array), Held((self.shape[1], self.dtype)), self.counts, made=self.made)
 
     def hold_rows(self, max_mb, kind=None):
-        return self
+        """Held on the workers, whose memory, not this process's, is the bound; kind: int8 or int16 for codes (rfx.operators.coded)."""
+        if kind is None or self.cost <= READ:
+            return self.hold()
+        if self._share_mb(kind) > self._bound_mb():
+            return self
+        return PartsMatrix(self.workers, self._each(_codes, args=(kind,)), Coded((self.shape[1], self.dtype)), self.counts, made=self.made)
+
+    def _share_mb(self, dtype) -> float:
+        """MiB that a worker's entries take as numbers of that type."""
+        return self.size_mb * np.dtype(dtype).itemsize / self.dtype.itemsize / len(self.workers.addresses)
+
+    def _bound_mb(self) -> float:
+        return min(self.most_mb, self.workers.memory_mb)
 
     def by_columns(self, max_mb):
         return self
@@ -244,6 +271,11 @@ def _drawn(n, count, start, stop):
 
 def _array(Z):
     return Z.to_array()
+
+
+def _codes(Z, kind):
+    store = coded(Z, kind).store
+    return store.codes, store.units
 
 
 def _matvec(Z, W):

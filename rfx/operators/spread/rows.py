@@ -68,9 +68,9 @@ class SpreadRows:
         """(rows of a worker, MiB that it has for them)."""
         return -(-self.shape[0] // len(self.workers.addresses)), self.workers.memory_mb
 
-    def features(self, feature_map, scale: float = 1.0) -> PartsMatrix:
-        """scale * feature_map(X), computed at every use."""
-        return PartsMatrix(self.workers, self.data, Computed(feature_map, scale), self.counts)
+    def features(self, feature_map, scale: float = 1.0, most_mb: float = np.inf) -> PartsMatrix:
+        """scale * feature_map(X), computed at every use; most_mb: what a worker may hold of them at most."""
+        return PartsMatrix(self.workers, self.data, Computed(feature_map, scale), self.counts, most_mb=most_mb)
 
     def total(self, function, shared, *vectors):
         """The sum over the parts of function(shared, X, *vectors)."""

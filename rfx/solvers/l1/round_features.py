@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from rfx.operators.coded import CodedMatrix, code_type, coded, recoded
+from rfx.operators.coded import WORTH_MB, CodedMatrix, code_type, coded, recoded
 from rfx.operators.split import SplitRows, hold_part
 from rfx.solvers.l1.newton import columns_held
 
-# Part of the memory that a round's features may take; Gram matrices take up to half of it. MiB from which codes, which are kept from
-# round to round, take less time than new memory and the same features again.
-_HELD, _MANY = 0.6, 1024
+# Part of the memory that a round's features may take; Gram matrices take up to half of it.
+_HELD = 0.6
 # Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient.
 _GRAM_BYTES, _GRADIENT = 40, 1e-3
 # The least part of the rows that codes of them are worth while for.
@@ -53,7 +52,7 @@ class RoundFeatures:
         its gradient by 2 e sqrt(that sum): a small part of lambda is allowed, of which the dual value takes the square.
         """
         n_rows, n_columns = whole.shape
-        if not whole.computed or whole.size_mb <= min(_HELD * self.memory_mb, _MANY):
+        if not whole.computed or whole.size_mb <= min(_HELD * self.memory_mb, WORTH_MB):
             return None, 0
         squares = 4 * float(self.loss.value(np.zeros_like(self.y), self.y).sum())
         kind = code_type(whole, n_columns * (_GRADIENT * self.lam) ** 2 / (12 * squares))

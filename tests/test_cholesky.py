@@ -27,6 +27,18 @@ def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
     assert np.all(work[above] == 7)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(70,), (70, 1), (70, 3)])
+def test_systems(shape, dtype):
+    A, b = positive(70), RNG.standard_normal(shape)
+    factor = cholesky.positive(np.array(A, dtype, order="F"))
+    factor[np.triu_indices(70, 1)] = 7
+    before = b.copy()
+    found = cholesky.solve(factor, b)
+    np.testing.assert_allclose(found, np.linalg.solve(A, b), atol=1000 * np.finfo(dtype).eps)
+    assert found.shape == shape and np.array_equal(b, before)
+
+
 def test_order_of_the_minor_that_is_not_positive(monkeypatch):
     monkeypatch.setattr(cholesky, "_TILE", 16)
     A = positive(60)

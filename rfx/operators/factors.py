@@ -6,9 +6,9 @@ Factors are made in the features' type, in one array: a float32 factor is a prec
 from functools import partial
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
-from rfx.operators.cholesky import factor_in_place
+from rfx.operators.cholesky import factor_in_place, solve
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
@@ -25,9 +25,7 @@ class Gram:
 
     def __init__(self, size: int, dtype):
         self.matrix = np.zeros((size, size), dtype, order="F")
-        single = self.matrix.dtype == np.float32
-        self._syrk, self._trsv = (blas.ssyrk, blas.strsv) if single else (blas.dsyrk, blas.dtrsv)
-        self._potrs = lapack.spotrs if single else lapack.dpotrs
+        self._syrk = blas.ssyrk if self.matrix.dtype == np.float32 else blas.dsyrk
         self._diagonal = self.diagonal = None
 
     @classmethod
@@ -78,13 +76,7 @@ class Gram:
 
     def solve(self, b):
         """(Gram + diagonal)^-1 b in the factor's type, returned as float64."""
-        if b.ndim == 1 or b.shape[1] == 1:
-            # several times as fast as potrs, which is made for many right-hand sides
-            x = self._trsv(self.matrix, b.ravel().astype(self.matrix.dtype), lower=1, overwrite_x=1)
-            x = self._trsv(self.matrix, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
-        else:
-            x, _ = self._potrs(self.matrix, np.asfortranarray(b, dtype=self.matrix.dtype), lower=1)
-        return x.astype(np.float64, copy=False)
+        return solve(self.matrix, b).astype(np.float64, copy=False)
 
 
 def column_gram(Z, weights=None) -> Gram:

@@ -8,6 +8,7 @@ from scipy.linalg import lapack
 
 from rfx.errors import UsageError
 from rfx.operators.cg import dots
+from rfx.operators.cholesky import solve
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, stack, start
 from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.newton import FLAT
@@ -34,7 +35,7 @@ def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, ca
         if len(chosen):
             s = roots[chosen]
             factor = _factor(K[np.ix_(chosen, chosen)] * np.outer(s, s), lam)
-            q[chosen] -= s * lapack.dpotrs(factor, -s * Kv[chosen], lower=1)[0].ravel()
+            q[chosen] -= s * solve(factor, -s * Kv[chosen])
         return q / lam
 
     return stack([
@@ -48,7 +49,7 @@ def _ridge(K, Y, lam, budget, record):
     factor = _factor(K, lam)
     A, R = np.zeros_like(Y), Y
     for _ in range(2):
-        A = A + lapack.dpotrs(factor, np.asfortranarray(R), lower=1)[0]
+        A = A + solve(factor, R)
         F = K @ A
         R = Y - F - lam * A
     gaps = 0.5 * dots(R, R)

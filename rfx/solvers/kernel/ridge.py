@@ -7,13 +7,12 @@ values made anew in float64, never with the factor or with the values that a sol
 """
 
 import numpy as np
-from scipy.linalg import lapack
 
 from rfx.errors import DataError
 from rfx.losses import Squared
 from rfx.operators.base import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
-from rfx.operators.cholesky import factor_in_place
+from rfx.operators.cholesky import factor_in_place, solve
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.landmarks import LandmarkFactor
 from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
@@ -151,5 +150,4 @@ def _cholesky(K: KernelMatrix, dtype, lam):
     factor = upper.T
     if factor_in_place(factor) != 0:
         return None
-    substitute = lapack.dpotrs if dtype == np.float64 else lapack.spotrs
-    return lambda V: substitute(factor, np.asfortranarray(V, dtype=dtype), lower=1)[0].astype(np.float64)
+    return lambda V: solve(factor, V).astype(np.float64)

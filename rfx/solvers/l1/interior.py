@@ -4,7 +4,7 @@ the squared hinge, where rows enter and leave the margin so fast that no quadrat
 import numpy as np
 from scipy import linalg
 
-from rfx.operators.cholesky import positive
+from rfx.operators.cholesky import positive, solve
 from rfx.parallel import check_time
 
 # Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky factor.
@@ -148,19 +148,19 @@ def _factor(H, theta, curvature):
     else:
         raise linalg.LinAlgError("the Hessian of the working set is far from positive definite")
 
-    def solve(e):
+    def solved(e):
         if everything:
-            return linalg.cho_solve(factor, e / theta, check_finite=False)
+            return solve(factor, e / theta)
         dx = e.copy()
         dx[alive] = 0.0
         if len(alive):
-            dx[alive] = linalg.cho_solve(factor, e[alive] / theta[alive] - (H @ dx)[alive], check_finite=False)
+            dx[alive] = solve(factor, e[alive] / theta[alive] - (H @ dx)[alive])
         dead = np.ones(len(e), bool)
         dead[alive] = False
         dx[dead] -= theta[dead] * (H @ dx)[dead]
         return dx
 
-    return solve
+    return solved
 
 
 def _longest(pairs):

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from scipy import linalg
 
-from rfx.operators.cholesky import positive
+from rfx.operators.cholesky import positive, solve
 from rfx.solvers.l1.interior import interior_point
 
 # Relative size of what is added to the diagonal of a face's Hessian: float32 products leave noise of this order.
@@ -95,7 +95,7 @@ def newton_faces(H, q, x, lam, attempts=4):
             factor = positive(sub.T)
         except linalg.LinAlgError:
             return attempt + 1
-        step = -linalg.cho_solve(factor, q[face] + lam * np.sign(x[face]), check_finite=False)
+        step = -solve(factor, q[face] + lam * np.sign(x[face]))
         full = np.zeros(len(x))
         full[face] = step
         along = H @ full

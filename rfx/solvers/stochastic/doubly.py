@@ -9,12 +9,11 @@ which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j
 """
 
 import numpy as np
-from scipy.linalg import lapack
 
 from rfx.counters import uniforms
 from rfx.errors import UsageError
 from rfx.losses import times
-from rfx.operators.cholesky import factor_in_place
+from rfx.operators.cholesky import factor_in_place, solve
 from rfx.parallel import matmul, one_blas_thread
 from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
 
@@ -116,7 +115,7 @@ class DoublySGD:
         if factor_in_place(C):
             raise UsageError(f"--damping is {self.damping:g}, below the rounding of the features' covariance; choose a larger one")
         with one_blas_thread():
-            return lapack.dpotrs(C, np.asfortranarray(gradient), lower=1)[0]
+            return solve(C, gradient)
 
     def predictions(self, X) -> np.ndarray:
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""

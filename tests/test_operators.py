@@ -12,6 +12,7 @@ from rfx.features.binning import sample_grids
 from rfx.operators import base
 from rfx.operators.base import COMPUTED, Matrix
 from rfx.operators.binned import BinnedMatrix
+from rfx.operators.bits import packed
 from rfx.operators.coded import Codes, code_type
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.held import HeldColumns, HeldRows
@@ -103,6 +104,12 @@ def signs():
     return Z, found
 
 
+def bits():
+    heights = np.random.default_rng(6).uniform(0.05, 0.2, 90).astype(np.float32)
+    found = np.where(features() > 0, heights, -heights)
+    return packed(DenseMatrix(found), heights), found
+
+
 def codes(kind):
     store = Codes.empty(800, 90, kind, np.float32)
     store.put(np.arange(750, 50, -1), features())
@@ -133,6 +140,7 @@ KINDS = {
     "signs by columns": signs,
     "codes of 8 bits": lambda: codes(np.int8),
     "codes of 16 bits": lambda: codes(np.int16),
+    "bits": bits,
     "parts elsewhere": lambda: (Apart(features()), features()),
 }
 

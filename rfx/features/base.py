@@ -49,6 +49,11 @@ class FeatureMap:
         """Type of the features that `transform` returns."""
         return next(iter(self.arrays.values())).dtype
 
+    @property
+    def heights(self) -> np.ndarray | None:
+        """(D,) h where every feature j is +h_j or -h_j; None where features are anything else."""
+        return None
+
     @classmethod
     def total(cls, n_inputs, params) -> int | None:
         """How many different features there are; None where there is no end of them."""

@@ -66,6 +66,10 @@ class PerceptronMap(FeatureMap):
             lo, hi = np.minimum(lo, Z.min(axis=0)), np.maximum(hi, Z.max(axis=0))
         return lo, hi
 
+    @property
+    def heights(self):
+        return self.arrays["scales"]
+
     def compute(self, X, out):
         thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
         self._project_and(lambda Z: _signs(Z, thresholds, scales), X, out)
@@ -112,6 +116,10 @@ class StumpMap(FeatureMap):
         columns = np.minimum(np.searchsorted(edges, where, side="right"), n_inputs - 1)
         u = uniforms(seed, THRESHOLD, start, stop, 1)[:, 0]
         return {"thresholds": lo[columns] + u * (hi - lo)[columns], "columns": columns.astype(np.int64)}
+
+    @property
+    def heights(self):
+        return self.arrays.get("scales", np.ones(self.n_features, self.dtype))
 
     def compute(self, X, out):
         dense = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, dtype=self.dtype)

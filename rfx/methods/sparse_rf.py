@@ -91,6 +91,9 @@ class SparseRF(LinearMethod):
                 return solve_liblinear(part, y, lam, loss, self._budget(), penalty="l1", seed=p["seed"])
 
             solve = in_parts(solve)
+        if Z.heights is not None:
+            # so few bytes that all rounds share them
+            Z = self._timed(Z.hold, budget.memory_mb / 2)
         Z, Y, own = weights.problem(Z, Y, self.loss, self.weights)
         solution = self._each_output(
             Y, lambda y, tell: solve_rounds(Z, y, lam, own, budget, callback=tell, rounds=p["rounds"], solve=solve), callback

@@ -30,6 +30,8 @@ class Matrix(ABC):
     cost = READ
     # whether what has a number for each row is an array in this process, so that an N x N matrix can be made
     rows_here = True
+    # (D,) h where every entry of column j is +h_j or -h_j and bits for them are worth while, else None
+    heights = None
 
     @property
     def computed(self) -> bool:

@@ -7,6 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx.operators.base import COMPUTED, Matrix, block_size, default_memory_mb, ranges
+from rfx.operators.bits import packed
+from rfx.operators.coded import WORTH_MB
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.sparse import SparseMatrix
 
@@ -42,6 +44,18 @@ class MapMatrix(Matrix):
 
     def columns(self, index):
         return MapMatrix(self.map.select(index), self.X, self.scale)
+
+    @property
+    def heights(self):
+        heights = self.map.heights
+        return None if heights is None or self.size_mb <= WORTH_MB else self.scale * heights
+
+    def hold(self, max_mb=np.inf):
+        """In memory, as ever; many signs as bits."""
+        heights = self.heights
+        if heights is None or self.size_mb / (8 * self.dtype.itemsize) > max_mb:
+            return super().hold(max_mb)
+        return packed(self, heights)
 
     def to_array(self, out=None):
         out = np.empty(self.shape, self.dtype) if out is None else out

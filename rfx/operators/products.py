@@ -16,6 +16,8 @@ _TOP = 256
 def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
     """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the same with Z[row, right].
 
+    Z: an array, or what has a dtype and pick(rows, columns, scale, unit, out), as `_pick`.
+
     GEMM and SYRK in Z's precision or that of dtype, in float64 up to SMALL products, of columns and weights relative to their
     largest: signs and 0/1 weights are then summed without rounding, whose noise would otherwise outweigh the least eigenvalues.
     Each thread takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy machine costs
@@ -95,7 +97,11 @@ def _finish(total, factor, top):
 def _gather(Z, rows, columns, scale, unit, room):
     """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of `room`, the first rows of which they take."""
     out = room[: len(rows)]
-    _pick(Z, rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out)
+    given = rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out
+    if isinstance(Z, np.ndarray):
+        _pick(Z, *given)
+    else:
+        Z.pick(*given)
     return out
 
 

@@ -1,0 +1,198 @@
+"""Features that are +h_j or -h_j, perceptrons and stumps, in memory as a bit each: nothing is lost, in a 32nd of the room of float32."""
+
+import numpy as np
+from numba import njit
+
+from rfx import parallel
+from rfx.operators.base import READ, Matrix, block_size, ranges
+from rfx.operators.coded import _add_normal, _dot_rows
+from rfx.operators.dense import DenseMatrix, add_rows
+from rfx.operators.products import weighted_gram
+
+_PARTS = 4
+# Bytes of signs, a byte each, that stay in cache.
+_UNPACKED = 1 << 19
+# The eight signs of a byte, a byte each.
+_SIGNS = (2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int8) - 1).view(np.int64).ravel()
+
+
+class Bits:
+    """bits (n, -(-D // 8)) uint8, the signs of D features; as the entries +1 and -1 for `weighted_gram`."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, bits):
+        self.bits = bits
+
+    def pick(self, rows, columns, scale, unit, out):
+        _pick_signs(self.bits, rows, columns, scale, unit, out)
+
+
+def packed(Z: Matrix, heights) -> "BitMatrix":
+    """All rows of Z, whose entries in column j are +-heights[j], as bits."""
+    n_rows, n_columns = Z.shape
+    bits = np.empty((n_rows, -(-n_columns // 8)), np.uint8)
+
+    def part(first, last):
+        own = bits[first:last]
+        for rows, block in Z.rows(slice(first, last)).row_blocks():
+            _pack(block, own[rows])
+
+    parallel.for_ranges(part, n_rows, smallest=256)
+    return BitMatrix(bits, np.abs(heights), Z.dtype, np.arange(n_rows))
+
+
+class BitMatrix(Matrix):
+    """The rows `index` (N,) of bits (n, -(-D // 8)), as features +-heights[j] of a type; a set bit is a plus."""
+
+    cost = READ / 2
+
+    def __init__(self, bits, heights, dtype, index):
+        self.bits, self.heights, self.dtype, self.index = bits, np.asarray(heights, np.float64), np.dtype(dtype), index
+        self.shape = (len(index), len(self.heights))
+
+    def parts(self):
+        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
+            yield rows, DenseMatrix(self.rows(rows).to_array())
+
+    def rows(self, index):
+        return BitMatrix(self.bits, self.heights, self.dtype, self.index[index])
+
+    def columns(self, index):
+        chosen = np.arange(self.shape[1])[index]
+        bits = np.empty((self.shape[0], -(-len(chosen) // 8)), np.uint8)
+        parallel.for_ranges(lambda a, b: _take_columns(self.bits, self.index[a:b], chosen, bits[a:b]), len(bits), smallest=256)
+        return BitMatrix(bits, self.heights[chosen], self.dtype, np.arange(len(bits)))
+
+    def to_array(self, out=None):
+        out = np.empty(self.shape, self.dtype) if out is None else out
+        heights = self.heights.astype(self.dtype)
+        parallel.for_ranges(lambda a, b: _unpack_features(self.bits, self.index[a:b], heights, out[a:b]), len(out), smallest=64)
+        return out
+
+    def hold(self, max_mb=np.inf):
+        return self
+
+    # ------------------------------------------------------------------ products
+
+    def matvec(self, W):
+        if W.ndim > 1:
+            return super().matvec(W)
+        w, out = self.heights * W, np.empty(self.shape[0])
+        self._walk(lambda some, signs, numbers, ones, own: _dot_rows(signs, numbers, ones, w, out[some]))
+        return out
+
+    def rmatvec(self, U):
+        if U.ndim > 1:
+            return super().rmatvec(U)
+        used, u = np.flatnonzero(U), np.ascontiguousarray(U, dtype=np.float64)
+        if len(used) < len(U):
+            return self.rows(used).rmatvec(u[used]) if len(used) else np.zeros(self.shape[1])
+        return self.heights * self._walk(lambda some, signs, numbers, ones, own: add_rows(signs, numbers, u[some], own, 0, len(own)))
+
+    def normal(self, P, weights=None):
+        if P.ndim > 1:
+            return super().normal(P, weights)
+        p, factors = (self.heights * P).astype(np.float32), np.ones(self.shape[0]) if weights is None else weights
+        factors = factors.astype(np.float32)
+        return self.heights * self._walk(lambda some, signs, numbers, ones, own: _add_normal(signs, numbers, factors[some], p, own))
+
+    def loss_pass(self, W, loss, y):
+        if W.ndim > 1:
+            return super().loss_pass(W, loss, y)
+        F, G = self._scores_and_gradient(W, loss, y)
+        return F, loss.value(F, y).sum(axis=0), G
+
+    def _scores_and_gradient(self, W, loss, y):
+        if W.ndim > 1:
+            return super()._scores_and_gradient(W, loss, y)
+        w, F = self.heights * W, np.empty(self.shape[0])
+
+        def add(some, signs, numbers, ones, own):
+            _dot_rows(signs, numbers, ones, w, F[some])
+            add_rows(signs, numbers, loss.derivative(F[some], y[some]), own, 0, len(own))
+
+        return F, self.heights * self._walk(add)
+
+    def _walk(self, add) -> np.ndarray:
+        """(D,) what add(slice of rows, their signs, the numbers of these, ones, sums) adds to the sums, by any number of threads."""
+        n_rows, n_columns = self.shape
+        together = max(16, _UNPACKED // max(8, 8 * self.bits.shape[1]))
+        sums, bounds = np.zeros((_PARTS, n_columns)), [n_rows * k // _PARTS for k in range(_PARTS + 1)]
+        numbers, ones = np.arange(together), np.ones(together, np.float32)
+
+        def part(first, last):
+            room = np.empty((together, self.bits.shape[1]), np.int64)
+            signs = room.view(np.int8)[:, :n_columns]
+            for k in range(first, last):
+                for start in range(bounds[k], bounds[k + 1], together):
+                    parallel.check_time()
+                    some = slice(start, min(start + together, bounds[k + 1]))
+                    count = some.stop - some.start
+                    _unpack(self.bits, self.index[some], _SIGNS, room)
+                    add(some, signs, numbers[:count], ones[:count], sums[k])
+
+        parallel.for_ranges(part, _PARTS)
+        return sums.sum(axis=0)
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        used = slice(None) if weights is None else np.flatnonzero(weights)
+        rows = self.index[used]
+        factors = np.ones(len(rows)) if weights is None else weights[used]
+        found = weighted_gram(Bits(self.bits), rows, factors, left, right, dtype or self.dtype)
+        by_left = self.heights[left]
+        if right is None:
+            return found * np.outer(by_left, by_left)
+        return found[0] * np.outer(by_left, by_left), found[1] * np.outer(by_left, self.heights[right])
+
+    def squares(self, weights=None):
+        return self.heights**2 * (self.shape[0] if weights is None else float(np.sum(weights)))
+
+
+@njit(cache=True, nogil=True)
+def _pack(Z, bits):
+    for i in range(len(Z)):
+        z, own = Z[i], bits[i]
+        for b in range(len(own)):
+            byte = 0
+            for t in range(min(8, len(z) - 8 * b)):
+                byte |= (z[8 * b + t] > 0) << t
+            own[b] = byte
+
+
+@njit(cache=True, nogil=True)
+def _take_columns(bits, rows, columns, out):
+    for i in range(len(rows)):
+        own, to = bits[rows[i]], out[i]
+        for b in range(len(to)):
+            byte = 0
+            for t in range(min(8, len(columns) - 8 * b)):
+                j = columns[8 * b + t]
+                byte |= ((own[j >> 3] >> (j & 7)) & 1) << t
+            to[b] = byte
+
+
+@njit(cache=True, nogil=True)
+def _unpack(bits, rows, table, out):
+    """out[i, b] <- the eight signs of byte b of row rows[i]."""
+    for i in range(len(rows)):
+        own, to = bits[rows[i]], out[i]
+        for b in range(len(own)):
+            to[b] = table[own[b]]
+
+
+@njit(cache=True, nogil=True)
+def _unpack_features(bits, rows, heights, out):
+    for i in range(len(rows)):
+        own, z = bits[rows[i]], out[i]
+        for j in range(len(z)):
+            z[j] = heights[j] if (own[j >> 3] >> (j & 7)) & 1 else -heights[j]
+
+
+@njit(cache=True, nogil=True)
+def _pick_signs(bits, rows, columns, scale, unit, out):
+    for i in range(len(rows)):
+        own, factor = bits[rows[i]], scale[i]
+        for k in range(len(columns)):
+            j = columns[k]
+            out[i, k] = (factor if (own[j >> 3] >> (j & 7)) & 1 else -factor) / unit[k]

@@ -10,9 +10,12 @@ from rfx.operators.base import COMPUTED, Matrix, block_size, default_memory_mb, 
 from rfx.operators.bits import packed
 from rfx.operators.coded import WORTH_MB
 from rfx.operators.dense import DenseMatrix
+from rfx.operators.products import CHUNK, GramSum
 from rfx.operators.sparse import SparseMatrix
 
 _DENSE_BYTES = 64 * 2**20
+# Rows that a Gram matrix is given at a time, and the most that their features may take.
+_GRAM_ROWS, _GRAM_BYTES = 4 * CHUNK, 256 * 2**20
 
 
 class MapMatrix(Matrix):
@@ -45,9 +48,32 @@ class MapMatrix(Matrix):
     def columns(self, index):
         return MapMatrix(self.map.select(index), self.X, self.scale)
 
+    def gram(self, left, right=None, weights=None, dtype=None):
+        (found,) = self._grams([(left, right, weights)], dtype)
+        return found
+
+    def gram_update(self, old, change, new, weights, dtype=None):
+        first, second = self._grams([(old, None, change), (new, old, weights)], dtype)
+        return first, *second
+
+    def _grams(self, wanted, dtype):
+        """Gram matrices for (left, right, weights) each, from features that are made once, for so many rows that all threads have some."""
+        wanted = [(left, right, np.ones(self.shape[0]) if weights is None else weights) for left, right, weights in wanted]
+        columns = np.unique(np.concatenate([side for left, right, _ in wanted for side in (left, right) if side is not None]))
+        used = np.flatnonzero(np.any([weights != 0 for _, _, weights in wanted], axis=0))
+        own, sums = MapMatrix(self.map.select(columns), self.X[used], self.scale), []
+        for left, right, weights in wanted:
+            at = [None if side is None else np.searchsorted(columns, side) for side in (left, right)]
+            sums.append(GramSum(*at, np.count_nonzero(weights), dtype or self.dtype, np.abs(weights).max(initial=0.0)))
+        own.block = max(own.block, min(_GRAM_ROWS, block_size(own.shape[1], own.dtype, _GRAM_BYTES)))
+        for rows, block in own.row_blocks():
+            for total, (*_, weights) in zip(sums, wanted):
+                total.add(block, np.arange(len(block)), weights[used[rows]])
+        return [total.total() for total in sums]
+
     @property
     def heights(self):
-        heights = self.map.heights
+        heights = getattr(self.map, "heights", None)
         return None if heights is None or self.size_mb <= WORTH_MB else self.scale * heights
 
     def hold(self, max_mb=np.inf):

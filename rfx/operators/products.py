@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from rfx import env
 from rfx.parallel import check_time, for_ranges
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
@@ -16,54 +17,82 @@ _TOP = 256
 def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
     """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the same with Z[row, right].
 
-    Z: an array, or what has a dtype and pick(rows, columns, scale, unit, out), as `_pick`.
-
-    GEMM and SYRK in Z's precision or that of dtype, in float64 up to SMALL products, of columns and weights relative to their
-    largest: signs and 0/1 weights are then summed without rounding, whose noise would otherwise outweigh the least eigenvalues.
-    Each thread takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy machine costs
-    many times the work. numpy calls SYRK where a matrix is multiplied by itself, and lets other threads run meanwhile, which
-    scipy.linalg.blas does not.
+    Z: an array, or what has a dtype and pick(rows, columns, scale, unit, out), as `_pick`. dtype: as for GramSum.
     """
-    sides = (left,) if right is None else (left, right)
-    size = len(rows) * len(left) * sum(len(columns) for columns in sides)
-    dtype = np.dtype(np.float64) if size <= SMALL else dtype or Z.dtype
-    peak = np.abs(weights).max(initial=0.0) or 1.0
-    tops = [_largest(Z, rows[:_TOP], columns) for columns in sides]
-    # each chunk is of weights of one sign
-    chunks = [
-        (sign, own[start : start + CHUNK])
-        for sign in (1, -1)
-        for own in [np.flatnonzero(sign * weights > 0)]
-        for start in range(0, len(own), CHUNK)
-    ]
+    sums = GramSum(left, right, len(rows), dtype or Z.dtype, np.abs(weights).max(initial=0.0))
+    sums.add(Z, rows, weights)
+    return sums.total()
 
-    def part(first, last):
-        totals = [np.zeros((len(left), len(columns))) for columns in sides]
-        products = [np.empty(total.shape, dtype) for total in totals]
-        # new arrays for every chunk would be new pages of memory every time
-        room = [np.empty((min(CHUNK, len(rows)), len(columns)), dtype) for columns in sides]
-        for sign, chosen in chunks[first:last]:
+
+class GramSum:
+    """What `weighted_gram` returns, of rows that are given some at a time.
+
+    GEMM and SYRK in the precision asked for, in float64 up to SMALL products, of columns and weights relative to their largest:
+    signs and 0/1 weights are then summed without rounding, whose noise would otherwise outweigh the least eigenvalues. Each thread
+    takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy machine costs many times the
+    work. numpy calls SYRK where a matrix is multiplied by itself, and lets other threads run meanwhile, which scipy.linalg.blas does not.
+    """
+
+    def __init__(self, left, right, n_rows: int, dtype, peak: float):
+        """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak: the largest weight, by its size."""
+        self.sides = (left,) if right is None else (left, right)
+        size = n_rows * len(left) * sum(map(len, self.sides))
+        self.dtype, self.peak, self.tops = np.dtype(np.float64 if size <= SMALL else dtype), peak or 1.0, None
+        self.parts = [None] * max(1, min(env.threads(), -(-n_rows // CHUNK)))
+
+    def add(self, Z, rows, weights):
+        """Add these rows of Z, an integer array, with their weights."""
+        if self.tops is None:
+            self.tops = [_largest(Z, rows[:_TOP], columns) for columns in self.sides]
+        # each chunk is of weights of one sign
+        chunks = [
+            (sign, own[start : start + CHUNK])
+            for sign in (1, -1)
+            for own in [np.flatnonzero(sign * weights > 0)]
+            for start in range(0, len(own), CHUNK)
+        ]
+
+        def part(first, last):
+            for number in range(first, last):
+                self._add(number, chunks[number :: len(self.parts)], Z, rows, weights)
+
+        for_ranges(part, len(self.parts))
+
+    def _add(self, number, chunks, Z, rows, weights):
+        left, *others = self.sides
+        if self.parts[number] is None:
+            totals = [np.zeros((len(left), len(columns))) for columns in self.sides]
+            # new arrays for every chunk would be new pages of memory every time
+            products = [np.empty(total.shape, self.dtype) for total in totals]
+            self.parts[number] = totals, products, [np.empty((CHUNK, len(columns)), self.dtype) for columns in self.sides]
+        totals, products, room = self.parts[number]
+        for sign, chosen in chunks:
             check_time()
-            some, root = rows[chosen], np.sqrt(np.abs(weights[chosen]) / peak)
-            by_left = _gather(Z, some, left, root, tops[0], room[0])
+            some, root = rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak)
+            by_left = _gather(Z, some, left, root, self.tops[0], room[0])
             if len(left):
                 # half the work; the other half is that of the totals, at the end
                 np.matmul(by_left.T, by_left, out=products[0])
                 _add_upper(products[0], sign, totals[0])
-            for total, product, columns, top, own in zip(totals[1:], products[1:], sides[1:], tops[1:], room[1:]):
+            for total, product, columns, top, own in zip(totals[1:], products[1:], others, self.tops[1:], room[1:]):
                 np.matmul(by_left.T, _gather(Z, some, columns, root, top, own), out=product)
                 (np.add if sign > 0 else np.subtract)(total, product, out=total)
-        return totals
 
-    totals, *others = for_ranges(part, max(1, len(chunks)))
-    for other in others:
-        for total, more in zip(totals, other):
-            total += more
-    _finish(totals[0], peak, tops[0].astype(np.float64))
-    for total, top in zip(totals[1:], tops[1:]):
-        total *= peak * tops[0].astype(np.float64)[:, None]
-        total *= top
-    return totals[0] if right is None else (totals[0], totals[1])
+    def total(self):
+        """The sum, or the pair of them; nothing can be added any more."""
+        found, self.parts = [totals for totals, *_ in filter(None, self.parts)], None
+        if not found:
+            found = [[np.zeros((len(self.sides[0]), len(columns))) for columns in self.sides]]
+        totals, *others = found
+        for other in others:
+            for total, more in zip(totals, other):
+                total += more
+        tops = [np.ones(len(columns)) for columns in self.sides] if self.tops is None else [top.astype(np.float64) for top in self.tops]
+        _finish(totals[0], self.peak, tops[0])
+        for total, top in zip(totals[1:], tops[1:]):
+            total *= self.peak * tops[0][:, None]
+            total *= top
+        return totals[0] if len(totals) == 1 else tuple(totals)
 
 
 def _largest(Z, rows, columns):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from rfx.operators.corners import corner, keep_corner
+
 # Columns that may be kept, beyond a quarter of those in use, while they need no update.
 SPARE = 256
 
@@ -91,7 +93,7 @@ class GramCache:
         if len(self.columns) == len(wanted):
             return self.columns, self.matrix
         chosen = np.flatnonzero(np.isin(self.columns, wanted, assume_unique=True))
-        return self.columns[chosen], self.matrix[np.ix_(chosen, chosen)]
+        return self.columns[chosen], corner(self.matrix, chosen)
 
     def _append(self, Z, new):
         if len(self.columns):
@@ -139,5 +141,5 @@ class GramCache:
     def _compress(self, chosen):
         size = len(chosen)
         if size < len(self.columns):
-            self.matrix[:size, :size] = self.matrix[np.ix_(chosen, chosen)]
+            keep_corner(self.matrix, chosen)
             self.columns = self.columns[chosen]

@@ -5,6 +5,7 @@ import numpy as np
 from scipy import linalg
 
 from rfx.operators.cholesky import positive, solve
+from rfx.operators.corners import corner
 from rfx.parallel import check_time
 
 # Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky factor.
@@ -137,7 +138,7 @@ def _factor(H, theta, curvature):
     diagonal = np.arange(len(alive))
     # Equal columns leave H singular up to float32 noise, which can be of either sign: shift until it is positive.
     for shift in (0.0, 1e-6, 1e-4, 1e-2, 1.0):
-        matrix = H.copy() if everything else H[np.ix_(alive, alive)]
+        matrix = H.copy() if everything else corner(H, alive)
         matrix[diagonal, diagonal] += 1.0 / theta[alive] + shift * curvature[alive].max(initial=0.0)
         try:
             # The transpose is the same matrix in the order that LAPACK can overwrite.

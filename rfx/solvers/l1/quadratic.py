@@ -10,6 +10,7 @@ from numba import njit
 from scipy import linalg
 
 from rfx.operators.cholesky import positive, solve
+from rfx.operators.corners import corner
 from rfx.solvers.l1.interior import interior_point
 
 # Relative size of what is added to the diagonal of a face's Hessian: float32 products leave noise of this order.
@@ -88,7 +89,7 @@ def newton_faces(H, q, x, lam, attempts=4):
         face = np.flatnonzero(x)
         if not len(face):
             return attempt
-        sub = H[np.ix_(face, face)]
+        sub = corner(H, face)
         diagonal = np.arange(len(face))
         sub[diagonal, diagonal] += RIDGE * sub[diagonal, diagonal].max()
         try:

@@ -1,0 +1,27 @@
+"""Rows and columns of square matrices that take hundreds of megabytes: numpy's own indexing takes several times as long."""
+
+import numpy as np
+from numba import njit
+
+from rfx import parallel
+
+
+def corner(M, chosen):
+    """M[chosen][:, chosen] as a new array in C order, for M (n, n) in C order and chosen (k,) integers."""
+    out = np.empty((len(chosen), len(chosen)), M.dtype)
+    parallel.for_ranges(lambda start, stop: _pick(M, chosen[start:stop], chosen, out[start:stop]), len(chosen), 16, work=out.size)
+    return out
+
+
+def keep_corner(M, chosen):
+    """M[:k, :k] <- M[chosen][:, chosen] for M (n, n) in C order and chosen (k,) ascending integers."""
+    _pick(M, chosen, chosen, M[: len(chosen), : len(chosen)])
+
+
+@njit(cache=True, nogil=True)
+def _pick(M, rows, columns, out):
+    # with both ascending, what is read has not been written yet where `out` is the corner of M
+    for i in range(len(rows)):
+        row, to = M[rows[i]], out[i]
+        for k in range(len(columns)):
+            to[k] = row[columns[k]]

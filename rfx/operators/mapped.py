@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import parallel
 from rfx.operators.base import COMPUTED, Matrix, block_size, default_memory_mb, ranges
 from rfx.operators.bits import packed
 from rfx.operators.coded import WORTH_MB
@@ -39,7 +40,8 @@ class MapMatrix(Matrix):
     def _features(self, rows, out):
         self.map.transform(self.X[rows], out=out)
         if self.scale != 1.0:
-            out *= self.dtype.type(self.scale)
+            scale = self.dtype.type(self.scale)
+            parallel.for_ranges(lambda a, b: np.multiply(out[a:b], scale, out=out[a:b]), len(out), 64, work=out.size)
         return out
 
     def rows(self, index):

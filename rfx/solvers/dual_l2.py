@@ -22,6 +22,8 @@ _COPIED = 0.7
 # Rows with a smaller share of the largest curvature count as flat.
 _FLAT = 1e-12
 _STEPS = 1000
+# A step that differs from a whole one by less is whole.
+_WHOLE = 1e-12
 
 
 @dataclass
@@ -101,7 +103,8 @@ def newton(times, direction, y, lam, loss, budget, begun, record, n_iter=0, pati
     f = times(a) if a.any() else np.zeros_like(y)
     best, waited = np.inf, 0
     while True:
-        v = lam * a + loss.derivative(f, y)
+        u, curvature = loss.derivative(f, y), loss.second_derivative(f, y)
+        v = lam * a + u
         Kv = times(v)
         objective = 0.5 * lam * float(a @ f) + float(loss.value(f, y).sum())
         gap = min(max(0.0, float(v @ Kv)) / (2 * lam), row_dual_gap(times, a, f, y, lam, loss))
@@ -110,9 +113,13 @@ def newton(times, direction, y, lam, loss, budget, begun, record, n_iter=0, pati
         best, waited = min(best, gap), 0 if gap < best else waited + 1
         if converged or waited == patience or budget.spent(n_iter):
             return Solution(a, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
-        q = direction(v, Kv, loss.second_derivative(f, y), float(min(0.1, np.sqrt(gap / objective))))
+        q = direction(v, Kv, curvature, float(min(0.1, np.sqrt(gap / objective))))
+        # where the loss is flat a whole step ends at zero, which a model need not keep, and not at the rounding of lam
+        flat = (u == 0) & (curvature == 0)
+        q[flat] = -a[flat]
         Kq = times(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
+        t = 1.0 if abs(t - 1.0) <= _WHOLE else t
         a, f = a + t * q, f + t * Kq
         n_iter += 1
 

@@ -115,8 +115,7 @@ def newton(times, direction, y, lam, loss, budget, begun, record, n_iter=0, pati
             return Solution(a, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
         q = direction(v, Kv, curvature, float(min(0.1, np.sqrt(gap / objective))))
         # where the loss is flat a whole step ends at zero, which a model need not keep, and not at the rounding of lam
-        flat = (u == 0) & (curvature == 0)
-        q[flat] = -a[flat]
+        q = np.where((u == 0) & (curvature == 0), -a, q)
         Kq = times(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
         t = 1.0 if abs(t - 1.0) <= _WHOLE else t

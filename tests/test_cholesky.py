@@ -29,7 +29,9 @@ def test_factor_and_the_other_triangle(size, dtype, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", [(70,), (70, 1), (70, 3)])
-def test_systems(shape, dtype):
+@pytest.mark.parametrize("small", [0, 512])
+def test_systems(shape, dtype, small, monkeypatch):
+    monkeypatch.setattr(cholesky, "_SMALL", small)
     A, b = positive(70), RNG.standard_normal(shape)
     factor = cholesky.positive(np.array(A, dtype, order="F"))
     factor[np.triu_indices(70, 1)] = 7

@@ -14,6 +14,8 @@ from rfx.operators.triangular import solve_rows
 _TILE = 1024
 # Rows up to which one thread takes no longer than two do by tiles.
 _ALONE = 4096
+# Unknowns up to which potrs and trsv take no time that counts (0.02 and 0.04 ms at 300).
+_SMALL = 512
 
 
 def positive(A):
@@ -31,10 +33,11 @@ def positive(A):
 def solve(factor, b):
     """x with L L'x = b, for L in the lower triangle of `factor` (n, n), Fortran order, and b (n,) or (n, k), in the factor's type.
 
-    One right-hand side goes through the triangle by trsv, which takes a quarter of the time of potrs (n = 4,096 and 7,812).
+    One right-hand side goes through a large triangle by trsv, which takes a quarter of the time of potrs (n = 4,096 and 7,812); small
+    systems go by potrs, for where minimisers are many it is rounding that says at which of them a solver ends.
     """
     single = factor.dtype == np.float32
-    if b.ndim == 1 or b.shape[1] == 1:
+    if len(factor) > _SMALL and (b.ndim == 1 or b.shape[1] == 1):
         substitute = blas.strsv if single else blas.dtrsv
         x = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
         return substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)

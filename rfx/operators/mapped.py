@@ -121,7 +121,8 @@ def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = No
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
     Z = MapMatrix(feature_map, X, scale)
-    return Z.hold(min(worth_mb, told_memory_mb(Z.size_mb) if max_mb is None else max_mb))
+    max_mb = told_memory_mb(Z.size_mb) if max_mb is None else max_mb
+    return Z.hold(max_mb if Z.heights is not None else min(worth_mb, max_mb))
 
 
 def told_memory_mb(needed: float) -> float:

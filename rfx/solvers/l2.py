@@ -22,6 +22,7 @@ from rfx.solvers.line_search import line_minimum
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
 _SMALLEST_LEVEL = 1000
+# Their relative gap: how near the start of the next set of rows is to its end hardly depends on it (docs/benchmarks.md).
 _LEVEL_TOLERANCE = 0.3
 # Conjugate gradient steps, more than which a new preconditioner, from more rows, may be worth.
 _PATIENCE = 12

@@ -56,9 +56,10 @@ class Held:
 
 @dataclass
 class Coded:
-    """Codes of features, and their units, that a part holds."""
+    """Codes of features, of the type `kind`, and their units, that a part holds."""
 
     form: tuple
+    kind: type
     cost = READ / 2
 
     def matrix(self, data):
@@ -141,7 +142,9 @@ class PartsMatrix(Matrix):
         if self.made is None or count * self.shape[1] > _HERE:
             return super().subset(count)
         chosen, recipe = drawn(self.shape[0], count), self.made.recipe
-        return MapMatrix(recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale), chosen
+        part = MapMatrix(recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale)
+        # the codes that the workers have of these rows, to the bit, so that the solver takes the steps of one machine
+        return coded(part, self.recipe.kind) if isinstance(self.recipe, Coded) else part, chosen
 
     def constant(self, value):
         return RowVector.constant(self.workers, self.counts, value)
@@ -158,7 +161,9 @@ class PartsMatrix(Matrix):
             return self.hold()
         if self._share_mb(kind) > self._bound_mb():
             return self
-        return PartsMatrix(self.workers, self._each(_codes, args=(kind,)), Coded((self.shape[1], self.dtype)), self.counts, made=self.made)
+        return PartsMatrix(
+            self.workers, self._each(_codes, args=(kind,)), Coded((self.shape[1], self.dtype), kind), self.counts, made=self.made
+        )
 
     def _share_mb(self, dtype) -> float:
         """MiB that a worker's entries take as numbers of that type."""

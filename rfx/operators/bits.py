@@ -16,18 +16,6 @@ _UNPACKED = 1 << 19
 _SIGNS = (2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int8) - 1).view(np.int64).ravel()
 
 
-class Bits:
-    """bits (n, -(-D // 8)) uint8, the signs of D features; as the entries +1 and -1 for `weighted_gram`."""
-
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, bits):
-        self.bits = bits
-
-    def pick(self, rows, columns, scale, unit, out):
-        _pick_signs(self.bits, rows, columns, scale, unit, out)
-
-
 def packed(Z: Matrix, heights) -> "BitMatrix":
     """All rows of Z, whose entries in column j are +-heights[j], as bits."""
     n_rows, n_columns = Z.shape
@@ -66,9 +54,18 @@ class BitMatrix(Matrix):
 
     def to_array(self, out=None):
         out = np.empty(self.shape, self.dtype) if out is None else out
-        heights = self.heights.astype(self.dtype)
-        parallel.for_ranges(lambda a, b: _unpack_features(self.bits, self.index[a:b], heights, out[a:b]), len(out), smallest=64)
+        every, heights = np.arange(self.shape[1]), self.heights.astype(self.dtype)
+
+        def part(a, b):
+            self.pick(self.index[a:b], every, np.ones(b - a, self.dtype), np.ones(len(every), self.dtype), out[a:b])
+            out[a:b] *= heights
+
+        parallel.for_ranges(part, len(out), smallest=64)
         return out
+
+    def pick(self, rows, columns, scale, unit, out):
+        """Signs for `weighted_gram`, which has nothing to do with heights; rows: numbers of rows of `bits`."""
+        _pick_signs(self.bits, rows, columns, scale, unit, out)
 
     def hold(self, max_mb=np.inf):
         return self
@@ -139,7 +136,7 @@ class BitMatrix(Matrix):
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
         factors = np.ones(len(rows)) if weights is None else weights[used]
-        found = weighted_gram(Bits(self.bits), rows, factors, left, right, dtype or self.dtype)
+        found = weighted_gram(self, rows, factors, left, right, dtype or self.dtype)
         by_left = self.heights[left]
         if right is None:
             return found * np.outer(by_left, by_left)
@@ -179,14 +176,6 @@ def _unpack(bits, rows, table, out):
         own, to = bits[rows[i]], out[i]
         for b in range(len(own)):
             to[b] = table[own[b]]
-
-
-@njit(cache=True, nogil=True)
-def _unpack_features(bits, rows, heights, out):
-    for i in range(len(rows)):
-        own, z = bits[rows[i]], out[i]
-        for j in range(len(z)):
-            z[j] = heights[j] if (own[j >> 3] >> (j & 7)) & 1 else -heights[j]
 
 
 @njit(cache=True, nogil=True)

@@ -5,11 +5,10 @@ from numba import njit
 
 from rfx import parallel
 from rfx.operators.base import READ, Matrix, block_size, ranges
-from rfx.operators.coded import _add_normal, _dot_rows
 from rfx.operators.dense import DenseMatrix, add_rows
 from rfx.operators.products import weighted_gram
+from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
 
-_PARTS = 4
 # Bytes of signs, a byte each, that stay in cache.
 _UNPACKED = 1 << 19
 # The eight signs of a byte, a byte each.
@@ -30,7 +29,7 @@ def packed(Z: Matrix, heights) -> "BitMatrix":
     return BitMatrix(bits, np.abs(heights), Z.dtype, np.arange(n_rows))
 
 
-class BitMatrix(Matrix):
+class BitMatrix(WalkedMatrix):
     """The rows `index` (N,) of bits (n, -(-D // 8)), as features +-heights[j] of a type; a set bit is a plus."""
 
     cost = READ / 2
@@ -76,7 +75,7 @@ class BitMatrix(Matrix):
         if W.ndim > 1:
             return super().matvec(W)
         w, out = self.heights * W, np.empty(self.shape[0])
-        self._walk(lambda some, signs, numbers, ones, own: _dot_rows(signs, numbers, ones, w, out[some]))
+        self._by_signs(lambda some, signs, numbers, ones, own: dot_rows(signs, numbers, ones, w, out[some]))
         return out
 
     def rmatvec(self, U):
@@ -85,52 +84,35 @@ class BitMatrix(Matrix):
         used, u = np.flatnonzero(U), np.ascontiguousarray(U, dtype=np.float64)
         if len(used) < len(U):
             return self.rows(used).rmatvec(u[used]) if len(used) else np.zeros(self.shape[1])
-        return self.heights * self._walk(lambda some, signs, numbers, ones, own: add_rows(signs, numbers, u[some], own, 0, len(own)))
+        return self.heights * self._by_signs(lambda some, signs, numbers, ones, own: add_rows(signs, numbers, u[some], own, 0, len(own)))
 
     def normal(self, P, weights=None):
         if P.ndim > 1:
             return super().normal(P, weights)
         p, factors = (self.heights * P).astype(np.float32), np.ones(self.shape[0]) if weights is None else weights
         factors = factors.astype(np.float32)
-        return self.heights * self._walk(lambda some, signs, numbers, ones, own: _add_normal(signs, numbers, factors[some], p, own))
+        return self.heights * self._by_signs(lambda some, signs, numbers, ones, own: add_normal(signs, numbers, factors[some], p, own))
 
-    def loss_pass(self, W, loss, y):
-        if W.ndim > 1:
-            return super().loss_pass(W, loss, y)
-        F, G = self._scores_and_gradient(W, loss, y)
-        return F, loss.value(F, y).sum(axis=0), G
-
-    def _scores_and_gradient(self, W, loss, y):
-        if W.ndim > 1:
-            return super()._scores_and_gradient(W, loss, y)
-        w, F = self.heights * W, np.empty(self.shape[0])
+    def _walk(self, w, loss, y):
+        w, F = self.heights * w, np.empty(self.shape[0])
 
         def add(some, signs, numbers, ones, own):
-            _dot_rows(signs, numbers, ones, w, F[some])
+            dot_rows(signs, numbers, ones, w, F[some])
             add_rows(signs, numbers, loss.derivative(F[some], y[some]), own, 0, len(own))
 
-        return F, self.heights * self._walk(add)
+        return F, self.heights * self._by_signs(add)
 
-    def _walk(self, add) -> np.ndarray:
-        """(D,) what add(slice of rows, their signs, the numbers of these, ones, sums) adds to the sums, by any number of threads."""
-        n_rows, n_columns = self.shape
+    def _by_signs(self, add) -> np.ndarray:
+        """`_summed` of add(slice of rows, their signs, the numbers of these, ones, sums)."""
         together = max(16, _UNPACKED // max(8, 8 * self.bits.shape[1]))
-        sums, bounds = np.zeros((_PARTS, n_columns)), [n_rows * k // _PARTS for k in range(_PARTS + 1)]
         numbers, ones = np.arange(together), np.ones(together, np.float32)
 
-        def part(first, last):
-            room = np.empty((together, self.bits.shape[1]), np.int64)
-            signs = room.view(np.int8)[:, :n_columns]
-            for k in range(first, last):
-                for start in range(bounds[k], bounds[k + 1], together):
-                    parallel.check_time()
-                    some = slice(start, min(start + together, bounds[k + 1]))
-                    count = some.stop - some.start
-                    _unpack(self.bits, self.index[some], _SIGNS, room)
-                    add(some, signs, numbers[:count], ones[:count], sums[k])
+        def unpacked(some, own, room):
+            count = some.stop - some.start
+            _unpack(self.bits, self.index[some], _SIGNS, room)
+            add(some, room.view(np.int8)[:, : self.shape[1]], numbers[:count], ones[:count], own)
 
-        parallel.for_ranges(part, _PARTS)
-        return sums.sum(axis=0)
+        return self._summed(unpacked, together, room=lambda: np.empty((together, self.bits.shape[1]), np.int64))
 
     def gram(self, left, right=None, weights=None, dtype=None):
         used = slice(None) if weights is None else np.flatnonzero(weights)

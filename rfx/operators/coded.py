@@ -11,11 +11,11 @@ from rfx import parallel
 from rfx.operators.base import READ, Matrix, block_size, ranges
 from rfx.operators.dense import DenseMatrix, add_rows
 from rfx.operators.products import weighted_gram
+from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
 
 # MiB of features from which codes of them take less time than new memory does.
 WORTH_MB = 1024
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-_PARTS = 4
 # Rows whose float32 sum joins the float64 one.
 _TOGETHER = 512
 _SAMPLE = 64
@@ -105,7 +105,7 @@ class Codes:
         return CodedMatrix(self, places)
 
 
-class CodedMatrix(Matrix):
+class CodedMatrix(WalkedMatrix):
     """Rows, by an integer array, of Codes; its parts are features again."""
 
     cost = READ / 2
@@ -147,7 +147,7 @@ class CodedMatrix(Matrix):
         if W.ndim > 1:
             return super().matvec(W)
         out, w, store = np.empty(self.shape[0]), np.ascontiguousarray(W, dtype=np.float64), self.store
-        parallel.for_ranges(lambda a, b: _dot_rows(store.codes, self.index[a:b], store.units, w, out[a:b]), len(out), smallest=16)
+        parallel.for_ranges(lambda a, b: dot_rows(store.codes, self.index[a:b], store.units, w, out[a:b]), len(out), smallest=16)
         return out
 
     def rmatvec(self, U):
@@ -166,45 +166,22 @@ class CodedMatrix(Matrix):
         factors = self.store.units[self.index].astype(np.float64) ** 2
         factors = (factors if weights is None else factors * weights).astype(np.float32)
         p = P.astype(np.float32)
-        return self._summed(lambda some, rows, own: _add_normal(self.store.codes, rows, factors[some], p, own), np.float32)
+        return self._summed(
+            lambda some, own, room: add_normal(self.store.codes, self.index[some], factors[some], p, own), _TOGETHER, np.float32
+        )
 
-    def loss_pass(self, W, loss, y):
-        if W.ndim > 1:
-            return super().loss_pass(W, loss, y)
-        F, G = self._scores_and_gradient(W, loss, y)
-        return F, loss.value(F, y).sum(axis=0), G
+    def _walk(self, w, loss, y):
+        codes, units, F = self.store.codes, self.store.units, np.empty(self.shape[0])
 
-    def _scores_and_gradient(self, W, loss, y):
-        """Both for some rows while these are in cache."""
-        if W.ndim > 1:
-            return super()._scores_and_gradient(W, loss, y)
-        codes, units, w, F = self.store.codes, self.store.units, np.ascontiguousarray(W, dtype=np.float64), np.empty(self.shape[0])
-
-        def add(some, rows, own):
-            _dot_rows(codes, rows, units, w, F[some])
+        def add(some, own, room):
+            rows = self.index[some]
+            dot_rows(codes, rows, units, w, F[some])
             u = loss.derivative(F[some], y[some])
             used = np.flatnonzero(u)
             rows = rows[used]
             _add(codes, rows, u[used].astype(np.float32) * units[rows], own)
 
-        return F, self._summed(add, np.float64)
-
-    def _summed(self, add, dtype) -> np.ndarray:
-        """(D,) what add(slice, its rows of the store, sums) adds to sums, of that type, of up to 512 rows, by any number of threads."""
-        sums, bounds = np.zeros((_PARTS, self.shape[1])), [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
-
-        def part(first, last):
-            own = np.empty(self.shape[1], dtype)
-            for k in range(first, last):
-                for start in range(bounds[k], bounds[k + 1], _TOGETHER):
-                    parallel.check_time()
-                    some = slice(start, min(start + _TOGETHER, bounds[k + 1]))
-                    own[:] = 0
-                    add(some, self.index[some], own)
-                    sums[k] += own
-
-        parallel.for_ranges(part, _PARTS)
-        return sums.sum(axis=0)
+        return F, self._summed(add, _TOGETHER)
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
@@ -253,25 +230,6 @@ def _decode(codes, rows, units, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot_rows(codes, rows, units, w, out):
-    """out_i <- unit_i codes[rows_i].w."""
-    count = len(rows)
-    for i in range(0, count - 1, 2):
-        a, b = codes[rows[i]], codes[rows[i + 1]]
-        first, second = 0.0, 0.0
-        for j in range(len(w)):
-            first += a[j] * w[j]
-            second += b[j] * w[j]
-        out[i] = first * units[rows[i]]
-        out[i + 1] = second * units[rows[i + 1]]
-    if count % 2:
-        a, last = codes[rows[count - 1]], 0.0
-        for j in range(len(w)):
-            last += a[j] * w[j]
-        out[count - 1] = last * units[rows[count - 1]]
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
 def _add(codes, rows, u, g):
     """g <- g + codes[rows]'u for float32 u and float64 g, the sums of eight rows in float32."""
     count, width = len(rows), len(g)
@@ -284,37 +242,5 @@ def _add(codes, rows, u, g):
             g[j] += low + (ue * _float(ze[j]) + uf * _float(zf[j]) + ug * _float(zg[j]) + uh * _float(zh[j]))
     for i in range(count - count % 8, count):
         z, a = codes[rows[i]], u[i]
-        for j in range(width):
-            g[j] += a * _float(z[j])
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_normal(codes, rows, factors, p, g):
-    """g <- g + C' diag(factors) C p for C = codes[rows], eight rows at a time, each read from memory once."""
-    count, width = len(rows), len(p)
-    for i in range(0, count - 7, 8):
-        za, zb, zc, zd = codes[rows[i]], codes[rows[i + 1]], codes[rows[i + 2]], codes[rows[i + 3]]
-        ze, zf, zg, zh = codes[rows[i + 4]], codes[rows[i + 5]], codes[rows[i + 6]], codes[rows[i + 7]]
-        a, b, c, d, e, f, x, y = _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0)
-        for j in range(width):
-            q = p[j]
-            a += _float(za[j]) * q
-            b += _float(zb[j]) * q
-            c += _float(zc[j]) * q
-            d += _float(zd[j]) * q
-            e += _float(ze[j]) * q
-            f += _float(zf[j]) * q
-            x += _float(zg[j]) * q
-            y += _float(zh[j]) * q
-        a, b, c, d = a * factors[i], b * factors[i + 1], c * factors[i + 2], d * factors[i + 3]
-        e, f, x, y = e * factors[i + 4], f * factors[i + 5], x * factors[i + 6], y * factors[i + 7]
-        for j in range(width):
-            low = a * _float(za[j]) + b * _float(zb[j]) + c * _float(zc[j]) + d * _float(zd[j])
-            g[j] += low + (e * _float(ze[j]) + f * _float(zf[j]) + x * _float(zg[j]) + y * _float(zh[j]))
-    for i in range(count - count % 8, count):
-        z, a = codes[rows[i]], _float(0)
-        for j in range(width):
-            a += _float(z[j]) * p[j]
-        a *= factors[i]
         for j in range(width):
             g[j] += a * _float(z[j])

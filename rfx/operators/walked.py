@@ -1,0 +1,94 @@
+"""Matrices whose entries are packed: some rows at a time are unpacked, in cache, for all that a pass wants of them."""
+
+import numpy as np
+from numba import njit
+
+from rfx import parallel
+from rfx.operators.base import Matrix
+
+_PARTS = 4
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+_float = np.float32
+
+
+class WalkedMatrix(Matrix):
+    """A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one walk over its rows."""
+
+    def loss_pass(self, W, loss, y):
+        if W.ndim > 1:
+            return super().loss_pass(W, loss, y)
+        F, G = self._scores_and_gradient(W, loss, y)
+        return F, loss.value(F, y).sum(axis=0), G
+
+    def _scores_and_gradient(self, W, loss, y):
+        return super()._scores_and_gradient(W, loss, y) if W.ndim > 1 else self._walk(np.ascontiguousarray(W, dtype=np.float64), loss, y)
+
+    def _summed(self, add, together: int, dtype=np.float64, room=lambda: None) -> np.ndarray:
+        """(D,) what add(slice of rows, sums, room) adds to sums, of that type, of `together` rows at most, by any number of threads.
+
+        room: makes what a thread unpacks rows into.
+        """
+        sums, bounds = np.zeros((_PARTS, self.shape[1])), [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
+
+        def part(first, last):
+            own, free = np.empty(self.shape[1], dtype), room()
+            for k in range(first, last):
+                for start in range(bounds[k], bounds[k + 1], together):
+                    parallel.check_time()
+                    own[:] = 0
+                    add(slice(start, min(start + together, bounds[k + 1])), own, free)
+                    sums[k] += own
+
+        parallel.for_ranges(part, _PARTS)
+        return sums.sum(axis=0)
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def dot_rows(codes, rows, units, w, out):
+    """out_i <- unit_i codes[rows_i].w."""
+    count = len(rows)
+    for i in range(0, count - 1, 2):
+        a, b = codes[rows[i]], codes[rows[i + 1]]
+        first, second = 0.0, 0.0
+        for j in range(len(w)):
+            first += a[j] * w[j]
+            second += b[j] * w[j]
+        out[i] = first * units[rows[i]]
+        out[i + 1] = second * units[rows[i + 1]]
+    if count % 2:
+        a, last = codes[rows[count - 1]], 0.0
+        for j in range(len(w)):
+            last += a[j] * w[j]
+        out[count - 1] = last * units[rows[count - 1]]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def add_normal(codes, rows, factors, p, g):
+    """g <- g + C' diag(factors) C p for C = codes[rows], eight rows at a time, each read from memory once."""
+    count, width = len(rows), len(p)
+    for i in range(0, count - 7, 8):
+        za, zb, zc, zd = codes[rows[i]], codes[rows[i + 1]], codes[rows[i + 2]], codes[rows[i + 3]]
+        ze, zf, zg, zh = codes[rows[i + 4]], codes[rows[i + 5]], codes[rows[i + 6]], codes[rows[i + 7]]
+        a, b, c, d, e, f, x, y = _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0)
+        for j in range(width):
+            q = p[j]
+            a += _float(za[j]) * q
+            b += _float(zb[j]) * q
+            c += _float(zc[j]) * q
+            d += _float(zd[j]) * q
+            e += _float(ze[j]) * q
+            f += _float(zf[j]) * q
+            x += _float(zg[j]) * q
+            y += _float(zh[j]) * q
+        a, b, c, d = a * factors[i], b * factors[i + 1], c * factors[i + 2], d * factors[i + 3]
+        e, f, x, y = e * factors[i + 4], f * factors[i + 5], x * factors[i + 6], y * factors[i + 7]
+        for j in range(width):
+            low = a * _float(za[j]) + b * _float(zb[j]) + c * _float(zc[j]) + d * _float(zd[j])
+            g[j] += low + (e * _float(ze[j]) + f * _float(zf[j]) + x * _float(zg[j]) + y * _float(zh[j]))
+    for i in range(count - count % 8, count):
+        z, a = codes[rows[i]], _float(0)
+        for j in range(width):
+            a += _float(z[j]) * p[j]
+        a *= factors[i]
+        for j in range(width):
+            g[j] += a * _float(z[j])

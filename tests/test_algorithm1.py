@@ -11,7 +11,7 @@ from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.solvers.base import Budget
-from rfx.solvers.l1 import round_features
+from rfx.solvers.l1 import algorithm1, round_features
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
 from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.newton import solve_l1
@@ -118,25 +118,30 @@ def test_the_method_says_both_gaps():
     assert fitted[1]["objective"] - fitted[1]["gap"] <= fitted[0]["objective"] < fitted[1]["objective"]
 
 
-@pytest.mark.parametrize("coarse", [False, True])
-@pytest.mark.parametrize("loss", [Squared, SquaredHinge])
-def test_rounds_on_codes_are_certified_by_the_features(loss, coarse, monkeypatch):
+@pytest.mark.parametrize("codes", ["enough", "coarse", "useless"])
+@pytest.mark.parametrize("loss", [Squared, SquaredHinge, Logistic])
+def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch):
     rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
     y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
-    A, lam, held = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), 8.0, []
+    A, lam, held, slopes = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), 2.0, [], []
     monkeypatch.setattr(
         round_features, "coded", lambda Z, kind, *room, make=round_features.coded: held.append(kind) or make(Z, kind, *room)
     )
-    if coarse:  # codes that are far from good enough
-        monkeypatch.setattr(round_features, "_GRADIENT", 1e9)
+    monkeypatch.setattr(
+        algorithm1, "solve_l1", lambda *given, slope=None, **more: slopes.append(slope) or solve_l1(*given, slope=slope, **more)
+    )
+    monkeypatch.setattr(round_features, "_GRAM_BYTES", 8)
+    monkeypatch.setattr(round_features, "_GRADIENT", 1e-2 if codes == "enough" else 1e9)
+    if codes == "useless":  # no correction gains as much as that
+        monkeypatch.setattr(algorithm1, "_HALF", 0.0)
     solution = solve_rounds(A, y, lam, loss, Budget(memory_mb=1.25), rounds=3)
     exact = A.to_array().astype(np.float64)
     f = exact @ solution.coef
     objective = lam * np.abs(solution.coef).sum() + loss.value(f, y).sum()
-    assert held and set(held) == {np.int8 if coarse else np.int16} and solution.converged
+    assert held and set(held) == {np.int16 if codes == "enough" else np.int8} and solution.converged
     assert solution.objective == pytest.approx(objective, rel=1e-6) == solution.trace[-1]["objective"]
     derivative = loss.derivative(f, y)
     assert solution.gap == pytest.approx(objective - best_dual(loss, derivative, y, lam, exact.T @ derivative)[0], rel=1e-3)
     assert solution.trace[-1]["gap"] <= 1e-4 * objective
-    plenty = solve_rounds(A, y, lam, loss, rounds=3)
-    assert solution.objective == pytest.approx(plenty.objective, rel=1e-2)
+    rounds, after = slopes[:3], [slope is not None for slope in slopes[3:]]
+    assert rounds == [None] * 3 and (after == [False] if codes == "useless" else after and all(after))

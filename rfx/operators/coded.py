@@ -8,9 +8,10 @@ import numpy as np
 from numba import njit
 
 from rfx import parallel
+from rfx.operators import integer_gram
 from rfx.operators.base import READ, Matrix, block_size, ranges
 from rfx.operators.dense import DenseMatrix, add_rows
-from rfx.operators.products import weighted_gram
+from rfx.operators.products import SMALL, weighted_gram
 from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
 
 # MiB of features from which codes of them take less time than new memory does.
@@ -141,6 +142,14 @@ class CodedMatrix(WalkedMatrix):
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
         factors = self.store.units[rows].astype(np.float64) ** 2 * (1.0 if weights is None else weights[used])
+        size = len(rows) * len(left) * (len(left) if right is None else len(left) + len(right))
+        if size > SMALL and self.store.codes.dtype == np.int8 and integer_gram.available():
+            factor = integer_gram.one_factor(factors)
+            if factor is not None:
+                found = integer_gram.integer_gram(self.store.codes, rows, factors, left, right)
+                for part in [found] if right is None else found:
+                    part *= factor
+                return found
         return weighted_gram(self.store.codes, rows, factors, left, right, dtype or self.dtype)
 
     def matvec(self, W):

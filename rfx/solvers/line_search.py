@@ -28,8 +28,8 @@ def line_minimum(loss, f, change, y, linear: float, quadratic: float) -> float:
     return t
 
 
-def l1_line_search(loss, y, f, along, x, p, lam) -> float:
-    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y), 1 when that is nearly as good.
+def l1_line_search(loss, y, f, along, x, p, lam, linear: float = 0.0) -> float:
+    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y) + t linear, 1 when that is nearly as good.
 
     x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 where the direction does not go down.
     """
@@ -37,10 +37,10 @@ def l1_line_search(loss, y, f, along, x, p, lam) -> float:
     def slope(t, side=1.0):
         moved = x + t * p
         sign = np.where(moved != 0, np.sign(moved), side * np.sign(p))
-        return lam * (sign @ p) + along @ loss.derivative(f + t * along, y)
+        return lam * (sign @ p) + along @ loss.derivative(f + t * along, y) + linear
 
     def value(t):
-        return lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum()
+        return lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum() + t * linear
 
     first = slope(0.0)
     if not first < 0:

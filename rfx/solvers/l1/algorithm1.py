@@ -14,6 +14,8 @@ from rfx.solvers.l1.round_features import RoundFeatures
 
 # Relative duality gap of all rounds but the last.
 EARLY_TOL = 1e-2
+# What is left of the gap, at most, by each correction of what codes are off by.
+_HALF = 0.5
 
 
 def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, rounds: int = 10, solve=None) -> Solution:
@@ -44,6 +46,8 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
     for turn, (first, stop) in enumerate(zip(bounds, bounds[1:]), start=1):
         if turn > 1 and last.late():
             break
+        if kept is not None:
+            gram.keep(kept)
         candidates = np.concatenate([active, np.setdiff1d(np.arange(first, stop), active)])
         try:
             with until(last.deadline):
@@ -60,36 +64,64 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
         kept = np.flatnonzero(solution.coef)
         coef[candidates] = solution.coef
         active = candidates[kept]
-        gram.keep(kept)
         iterations += solution.n_iter
         sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
-    certificate, status, by_codes = solution.certificate, solution.status, features.kind is not None
-    if by_codes or len(candidates) < n_features:
-        try:
-            with until(last.deadline):
-                f = (Z.columns(candidates) if by_codes else features.part).matvec(solution.coef)
-                objective, gap, own_gap = _certified(Z, y, coef, lam, loss, f, candidates)
-                if by_codes and status == "converged" and own_gap > last.tol * objective:
-                    features.exact(candidates, len(active))
-                    solution = solve_l1(features.part, y, lam, loss, last, coef[candidates])
-                    coef[candidates], status, iterations = solution.coef, solution.status, iterations + solution.n_iter
-                    objective, gap, own_gap = _certified(Z, y, coef, lam, loss, features.part.matvec(solution.coef), candidates)
-                certificate = Certificate("gap", gap)
-                if by_codes:
-                    solution = replace(solution, objective=objective)
-                    record.trace[-1].update(nnz=int(np.count_nonzero(coef)), objective=objective, gap=own_gap)
-        except Late:
-            # no loss is negative, so that zero bounds the minimum over all features
-            certificate, status = Certificate("gap", solution.objective), "timeout"
-    return Solution(coef, solution.objective, certificate, iterations, status, record.trace)
+    found = Solution(coef, solution.objective, solution.certificate, iterations, solution.status, record.trace)
+    if features.kind is None and len(candidates) == n_features:
+        return found
+    try:
+        with until(last.deadline):
+            if features.kind is None:
+                at = _At(Z, y, coef, lam, loss, candidates, features.part.matvec(coef[candidates]))
+            else:
+                at, found = _by_features(Z, candidates, features, gram, goal, last, found)
+                record.trace[-1].update(nnz=int(np.count_nonzero(coef)), objective=at.objective, gap=at.own_gap)
+            return replace(found, objective=at.objective, certificate=Certificate("gap", at.gap))
+    except Late:
+        # no loss is negative, so that zero bounds the minimum over all features
+        return replace(found, certificate=Certificate("gap", solution.objective), status="timeout")
 
 
-def _certified(Z, y, coef, lam, loss, f, columns):
-    """(objective, gap, gap over these columns alone) at coef, whose weights outside them are zero; f: Z coef."""
-    objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss, f)
-    own = best_dual(loss, loss.derivative(f, y), y, lam, gradient[columns])[0]
-    return objective, gap, max(0.0, objective - own)
+def _by_features(Z, columns, features, gram, goal, last, found):
+    """(_At, Solution) of the round on these columns, from its answer `found` on codes, whose coef is changed.
+
+    Where codes are too coarse for the tolerance, the round is solved again with what they are off by at the answer (`solve_l1`'s
+    slope), as long as that halves the gap, then without codes.
+    """
+    y, lam, loss, coef = features.y, features.lam, features.loss, found.coef
+    at, before = _At(Z, y, coef, lam, loss, columns), np.inf
+    while features.kind is not None and found.status == "converged" and at.own_gap > last.tol * at.objective:
+        slope = None
+        if at.own_gap < _HALF * before and not features.part.computed:
+            slope = at.gradient[columns] - features.part.rmatvec(loss.derivative(at.decision, y))
+        else:
+            features.exact(columns, np.count_nonzero(coef))
+            gram, goal = GramCache(), last
+        gram.remember(coef[columns], at.decision)
+        solution = solve_l1(features.part, y, lam, loss, goal, coef[columns], gram=gram, slope=slope)
+        coef[columns] = solution.coef
+        found = replace(found, n_iter=found.n_iter + solution.n_iter, status=solution.status)
+        before, at = at.own_gap, _At(Z, y, coef, lam, loss, columns, None if slope is not None else features.part.matvec(solution.coef))
+    return at, found
+
+
+class _At:
+    """The features' decision values (N,), gradient (D,) of the losses, objective and gaps at coef (D,), zero outside `columns`.
+
+    gap: over all features; own_gap: over these columns. f: the decision values, where they are known.
+    """
+
+    def __init__(self, Z, y, coef, lam, loss, columns, f=None):
+        gradient = None
+        if f is None:
+            f, _, gradient = Z.loss_pass(coef, loss, y)
+        u = loss.derivative(f, y)
+        self.decision, self.gradient = f, Z.rmatvec(u) if gradient is None else gradient
+        self.objective = lam * float(np.abs(coef).sum()) + float(loss.value(f, y).sum())
+        self.gap, self.own_gap = (
+            max(0.0, self.objective - best_dual(loss, u, y, lam, part)[0]) for part in (self.gradient, self.gradient[columns])
+        )
 
 
 def in_parts(solve):

@@ -44,20 +44,24 @@ def lambda_max(Z, y, loss) -> float:
     return float(np.max(np.abs(Z.rmatvec(loss.derivative(np.zeros(len(y)), y))), initial=0.0))
 
 
-def solve_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, gram: GramCache | None = None) -> Solution:
+def solve_l1(
+    Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, gram: GramCache | None = None, slope=None
+) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most the budget's.
 
     Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: Squared, SquaredHinge or
     Logistic. budget: tol is the relative gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is working
     memory (a third of what is free), half for the Gram matrix and its factors, half for the columns that matter where the
     features are computed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse between calls on the same
-    rows, see there.
+    rows, see there. slope: (D,) a linear term, slope.(w - warm): what the gradient at warm is off by, where Z stands for features that
+    it is not quite, and `gram` remembers their decision values there; objective and gap are then theirs but for terms of second order.
+    Z is to be in memory.
 
     The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`, `objective`, `gap`, `nnz`, `working`.
     Raises UsageError as `check_problem` does, DataError when a feature or a target is not finite.
     """
     y = check_problem(Z, y, lam, loss)
-    return minimise(Z, y, lam, loss, filled(budget), start(warm, Z.shape[1:]), Recorder(callback), gram=gram)
+    return minimise(Z, y, lam, loss, filled(budget), start(warm, Z.shape[1:]), Recorder(callback), gram=gram, slope=slope)
 
 
 def filled(budget: Budget) -> Budget:
@@ -65,13 +69,14 @@ def filled(budget: Budget) -> Budget:
     return budget.filled(tol=1e-4, max_iter=200, memory_mb=default_memory_mb())
 
 
-def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, gram=None, at_most=None) -> Solution:
+def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, gram=None, at_most=None, slope=None) -> Solution:
     """`solve_l1` of a checked problem, from coef (D,) after n_iter steps that gave the lower bound `bound`; coef is changed.
 
     at_most: end, with what there is, as soon as that many columns want to be in the working set, for a caller who then goes on
     otherwise.
     """
-    problem = _Problem(Z, y, float(lam), loss, budget, coef, record, n_iter, bound, GramCache() if gram is None else gram, at_most)
+    gram, slope = GramCache() if gram is None else gram, np.zeros(len(coef)) if slope is None else slope
+    problem = _Problem(Z, y, float(lam), loss, budget, coef, record, n_iter, bound, gram, at_most, slope)
     # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
     with one_blas_thread():
         problem.run()
@@ -114,6 +119,7 @@ class _Problem:
     dual: float
     gram: GramCache
     at_most: int | None
+    slope: np.ndarray
     objective: float = np.inf
     converged: bool = False
     curvature: np.ndarray | None = None
@@ -122,6 +128,7 @@ class _Problem:
     decision: np.ndarray | None = None
 
     def run(self):
+        self.origin = self.coef.copy()
         self.progress = Progress(STALL, MOVED * self.budget.tol)
         try:
             with until(self.budget.deadline):
@@ -192,7 +199,7 @@ class _Problem:
     def _evaluate(self, Z):
         """(dual value, gradient) at the present coef; sets the objective, and the bound when all columns are seen."""
         derivative = self.loss.derivative(self.decision, self.y)
-        gradient = Z.rmatvec(derivative)
+        gradient = Z.rmatvec(derivative) + self.slope
         self.objective = self._value(self.lam)
         value = best_dual(self.loss, derivative, self.y, self.lam, gradient)[0]
         if self.dual_point is not None:
@@ -232,7 +239,7 @@ class _Problem:
             direction = np.zeros_like(coef)
             direction[columns] = x - coef[columns]
             along = Z.matvec(direction)
-            t = l1_line_search(self.loss, self.y, self.decision, along, coef[columns], direction[columns], lam)
+            t = l1_line_search(self.loss, self.y, self.decision, along, coef[columns], direction[columns], lam, self.slope @ direction)
             if t > 0.0:
                 break
             # Solved too roughly to be a descent direction.
@@ -243,7 +250,8 @@ class _Problem:
             self._coarse()
         # After a short step, count the rows whose curvature it met on the way: few rows inside the margin say little.
         self.curvature = None if t > 0.5 else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
-        self.interior = self.loss.name == "squared_hinge" and self.Z.rows_here and (self.interior or t <= VERY_SHORT)
+        possible = self.loss.name == "squared_hinge" and self.Z.rows_here and not self.slope.any()
+        self.interior = possible and (self.interior or t <= VERY_SHORT)
         coef[columns] = x if t == 1.0 else coef[columns] + t * direction[columns]
         self.decision += t * along
         self.n_iter += 1
@@ -258,7 +266,8 @@ class _Problem:
     def _shrink(self, lam) -> bool:
         """Scale all weights down: from a start too far off, where no row has curvature, no Newton step goes down."""
         used = np.flatnonzero(self.coef)
-        t = min(1.0, l1_line_search(self.loss, self.y, self.decision, -self.decision, self.coef[used], -self.coef[used], lam))
+        linear = -(self.slope @ self.coef)
+        t = min(1.0, l1_line_search(self.loss, self.y, self.decision, -self.decision, self.coef[used], -self.coef[used], lam, linear))
         if t < SHRINK:
             return False
         self.coef *= 1.0 - t
@@ -289,7 +298,8 @@ class _Problem:
         return True
 
     def _value(self, lam):
-        return float(lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum())
+        linear = self.slope @ (self.coef - self.origin)
+        return float(lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum() + linear)
 
     def _working(self, gradient, lam, limit, size):
         """At most `limit` columns to work on: those with a weight and `size` in all, by violation; sorted."""

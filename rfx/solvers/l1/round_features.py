@@ -8,8 +8,9 @@ from rfx.solvers.l1.newton import columns_held
 
 # Part of the memory that a round's features may take; Gram matrices take up to half of it.
 _HELD = 0.6
-# Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient.
-_GRAM_BYTES, _GRADIENT = 40, 1e-3
+# Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient: early rounds need no
+# more, and the last one sets right what is left.
+_GRAM_BYTES, _GRADIENT = 40, 0.2
 # The least part of the rows that codes of them are worth while for.
 _LEAST = 0.1
 

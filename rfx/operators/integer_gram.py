@@ -1,0 +1,186 @@
+"""Gram matrices of codes of 8 bits, exactly, in whole numbers: four products by one instruction, where the processor has it.
+
+AVX-512 VNNI's vpdpbusd adds four products of an unsigned and a signed byte to each of 16 sums of 32 bits. One factor is therefore shifted
+by 128, of which 128 times the other one's sums are taken off again at the end.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from llvmlite import binding, ir
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from rfx import env, parallel
+
+# A tile of sums, in registers: rows, and vectors of 16 columns; columns of a panel, a tile wide.
+_HEIGHT, _VECTORS = 8, 3
+_WIDTH = 16 * _VECTORS
+# Rows that are packed at a time, four by four.
+_ROWS = 1024
+# Rows that 32 bits hold the sums of: 255 * 127 each at most.
+_MOST = 64 * _ROWS
+# Factors of rows that differ by less than this are one and the same: codes themselves are off by up to a 254th of a row's largest entry.
+_SAME = 1e-2
+
+
+@lru_cache
+def available() -> bool:
+    """Whether the processor has the instruction, and machine code is made for this processor."""
+    own = config.CPU_NAME is None and config.CPU_FEATURES is None and not config.DISABLE_JIT
+    return own and binding.get_host_cpu_features().get("avx512vnni", False)
+
+
+def one_factor(factors) -> float | None:
+    """The size that all of `factors` (n,) have but for their signs, None where they have not."""
+    sizes = np.abs(factors)
+    largest = sizes.max(initial=0.0)
+    return float(sizes.mean()) if largest > 0 and sizes.min() >= (1 - _SAME) * largest else None
+
+
+def integer_gram(codes, rows, signs, left, right=None, dtype=np.float64):
+    """Sum over i of signs_i c_i c_i' for c_i = codes[rows_i, left]; with `right`, a pair: that and the same with codes[rows_i, right].
+
+    dtype: of what is returned. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: those of numbers other than zero.
+    """
+    sides = [left] if right is None else [left, right]
+    starts = [0, -(-len(left) // _WIDTH) * _WIDTH]
+    columns = np.zeros(starts[1] + (0 if right is None else -(-len(right) // _WIDTH) * _WIDTH), np.intp)
+    for side, start in zip(sides, starts):
+        columns[start : start + len(side)] = side  # what is beyond a side's columns is not looked at
+    found = [np.zeros((len(left), len(side)), dtype) for side in sides]
+    sums, packed = np.zeros((starts[1], len(columns)), np.int32), [_aligned(len(columns) // _WIDTH) for _ in range(2)]
+    shifts, threads = np.zeros(len(columns), np.int64), env.threads()
+    for sign, own in ((sign, rows[sign * signs > 0]) for sign in (1, -1)):
+        for start in range(0, len(own), _MOST):
+            sums[:], shifts[:] = 0, 0
+            for first in range(start, min(start + _MOST, len(own)), _ROWS):
+                some = own[first : first + _ROWS]
+                parallel.for_ranges(lambda a, b: _pack(codes, some, columns, *packed, shifts, a, b), len(columns) // _WIDTH)
+                parallel.for_ranges(lambda a, b: _add_tiles(*packed, sums, a, b, threads), threads)
+            for place, total in zip(starts, found):
+                parallel.for_ranges(lambda a, b: _unpack(sums, shifts, sign, place, total, a, b), len(left), 64)
+    _mirror(found[0])
+    return found[0] if right is None else tuple(found)
+
+
+def _aligned(panels):
+    """(panels, steps of four rows, columns) words of 32 bits, at an address that vectors may be read from."""
+    shape = (panels, _ROWS // 4, _WIDTH)
+    room = np.empty(int(np.prod(shape)) + 16, np.uint32)
+    start = -room.ctypes.data % 64 // 4
+    return room[start : start + int(np.prod(shape))].reshape(shape)
+
+
+@njit(cache=True, nogil=True)
+def _pack(codes, rows, columns, shifted, plain, shifts, first, last):
+    """Panels first .. last-1 of codes[rows][:, columns], four rows a word, zeros for rows beyond the last; shifts: 128 times their sums."""
+    byte = np.uint32(255)
+    for p in range(first, last):
+        own = columns[p * _WIDTH : (p + 1) * _WIDTH]
+        total = np.zeros(_WIDTH, np.int32)
+        for t in range(shifted.shape[1]):
+            if 4 * t + 4 <= len(rows):
+                a, b, c, d = codes[rows[4 * t]], codes[rows[4 * t + 1]], codes[rows[4 * t + 2]], codes[rows[4 * t + 3]]
+                for k in range(_WIDTH):
+                    j = own[k]
+                    total[k] += np.int32(a[j]) + np.int32(b[j]) + np.int32(c[j]) + np.int32(d[j])
+                    low = (np.uint32(a[j]) & byte) | (np.uint32(b[j]) & byte) << np.uint32(8)
+                    word = low | (np.uint32(c[j]) & byte) << np.uint32(16) | (np.uint32(d[j]) & byte) << np.uint32(24)
+                    plain[p, t, k] = word
+                    shifted[p, t, k] = word ^ np.uint32(0x80808080)
+            else:
+                for k in range(_WIDTH):
+                    word = np.uint32(0)
+                    for s in range(max(0, len(rows) - 4 * t)):
+                        code = codes[rows[4 * t + s], own[k]]
+                        total[k] += code
+                        word |= (np.uint32(code) & byte) << np.uint32(8 * s)
+                    plain[p, t, k] = word
+                    shifted[p, t, k] = word ^ np.uint32(0x80808080)
+        for k in range(_WIDTH):
+            shifts[p * _WIDTH + k] += 128 * total[k]
+
+
+@intrinsic
+def _add_tile(typing, a, b, steps, stride, c, width):
+    """c <- c + A'B for one tile: the addresses of A (uint8), of B (int8) and of c (int32), rows of which are `width` apart."""
+
+    def made(context, builder, signature, given):
+        a, b, steps, stride, c, width = given
+        word, size = ir.IntType(32), ir.IntType(64)
+        vector = ir.VectorType(word, 16)
+        dot = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512")
+
+        def number(value):
+            return ir.Constant(size, value)
+
+        def pointer(base, offset, kind):
+            return builder.inttoptr(builder.add(base, offset), kind.as_pointer())
+
+        def load(base, offset, kind, align):
+            value = builder.load(pointer(base, number(offset), kind))
+            value.align = align
+            return value
+
+        before, loop, after = builder.block, builder.append_basic_block("steps"), builder.append_basic_block("end")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        step, sums = builder.phi(size), [builder.phi(vector) for _ in range(_HEIGHT * _VECTORS)]
+        here = builder.mul(step, stride)
+        own_a, own_b = builder.add(a, here), builder.add(b, here)
+        columns = [load(own_b, 64 * v, vector, 64) for v in range(_VECTORS)]
+        none, new = ir.Constant(vector, ir.Undefined), []
+        for r in range(_HEIGHT):
+            four = builder.insert_element(none, load(own_a, 4 * r, word, 4), ir.Constant(word, 0))
+            four = builder.shuffle_vector(four, none, ir.Constant(vector, [0] * 16))
+            new += [builder.call(dot, [sums[r * _VECTORS + v], four, columns[v]]) for v in range(_VECTORS)]
+        more = builder.add(step, number(1))
+        for phi, first, value in zip([step, *sums], [number(0)] + [ir.Constant(vector, [0] * 16)] * len(sums), [more, *new]):
+            phi.add_incoming(first, before)
+            phi.add_incoming(value, loop)
+        builder.cbranch(builder.icmp_signed("<", more, steps), loop, after)
+        builder.position_at_end(after)
+        for k, value in enumerate(new):
+            row = builder.mul(width, number(4 * (k // _VECTORS)))
+            place = pointer(c, builder.add(row, number(64 * (k % _VECTORS))), vector)
+            old = builder.load(place)
+            old.align = 4
+            builder.store(builder.add(old, value), place).align = 4
+        return context.get_dummy_value()
+
+    return types.void(types.uintp, types.uintp, types.intp, types.intp, types.uintp, types.intp), made
+
+
+@njit(cache=True, nogil=True)
+def _add_tiles(shifted, plain, sums, first, last, threads):
+    """sums <- sums + the panels' products, on and above the diagonal; thread k of `threads` takes panels k, k + threads, ..."""
+    steps, stride = shifted.shape[1], 4 * _WIDTH
+    height, width = sums.shape
+    a, b, c = shifted.ctypes.data, plain.ctypes.data, sums.ctypes.data
+    for k in range(first, last):
+        for j in range(k, width // _WIDTH, threads):
+            for i in range(min(j + 1, height // _WIDTH)):
+                for r in range(0, _WIDTH, _HEIGHT):
+                    place = c + 4 * ((i * _WIDTH + r) * width + j * _WIDTH)
+                    _add_tile(a + i * steps * stride + 4 * r, b + j * steps * stride, steps, stride, place, width)
+
+
+@njit(cache=True, nogil=True)
+def _unpack(sums, shifts, sign, place, total, first, last):
+    """Rows first .. last-1 of total <- total + sign (sums - shifts), the columns of sums from `place` on, as far as sums are there."""
+    for i in range(first, last):
+        for j in range(0 if place else i, total.shape[1]):
+            total[i, j] += sign * (sums[i, place + j] - shifts[place + j])
+
+
+@njit(cache=True, nogil=True)
+def _mirror(total):
+    """The lower triangle from the upper one, tile by tile."""
+    n = len(total)
+    for i in range(0, n, 64):
+        for j in range(i, n, 64):
+            for k in range(i, min(i + 64, n)):
+                for m in range(max(j, k), min(j + 64, n)):
+                    total[m, k] = total[k, m]

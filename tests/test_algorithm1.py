@@ -10,6 +10,7 @@ from rfx.features import sample
 from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.split import SplitRows
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import algorithm1, round_features
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
@@ -118,19 +119,24 @@ def test_the_method_says_both_gaps():
     assert fitted[1]["objective"] - fitted[1]["gap"] <= fitted[0]["objective"] < fitted[1]["objective"]
 
 
-@pytest.mark.parametrize("codes", ["enough", "coarse", "useless"])
+@pytest.mark.parametrize("codes", ["enough", "coarse", "some rows", "useless"])
 @pytest.mark.parametrize("loss", [Squared, SquaredHinge, Logistic])
 def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch):
     rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
     y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
     A, lam, held, slopes = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), 2.0, [], []
+    split = []
     monkeypatch.setattr(
         round_features, "coded", lambda Z, kind, *room, make=round_features.coded: held.append(kind) or make(Z, kind, *room)
     )
-    monkeypatch.setattr(
-        algorithm1, "solve_l1", lambda *given, slope=None, **more: slopes.append(slope) or solve_l1(*given, slope=slope, **more)
-    )
-    monkeypatch.setattr(round_features, "_GRAM_BYTES", 8)
+
+    def watched(part, *given, slope=None, **more):
+        slopes.append(slope)
+        split.append(isinstance(part, SplitRows))
+        return solve_l1(part, *given, slope=slope, **more)
+
+    monkeypatch.setattr(algorithm1, "solve_l1", watched)
+    monkeypatch.setattr(round_features.RoundFeatures, "_left", lambda self, n_columns: n_columns * (1500 if codes == "some rows" else 4000))
     monkeypatch.setattr(round_features, "_GRADIENT", 1e-2 if codes == "enough" else 1e9)
     if codes == "useless":  # no correction gains as much as that
         monkeypatch.setattr(algorithm1, "_HALF", 0.0)
@@ -143,5 +149,6 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch)
     derivative = loss.derivative(f, y)
     assert solution.gap == pytest.approx(objective - best_dual(loss, derivative, y, lam, exact.T @ derivative)[0], rel=1e-3)
     assert solution.trace[-1]["gap"] <= 1e-4 * objective
+    assert codes == "useless" or any(split) == (codes == "some rows")
     rounds, after = slopes[:3], [slope is not None for slope in slopes[3:]]
     assert rounds == [None] * 3 and (after == [False] if codes == "useless" else after and all(after))

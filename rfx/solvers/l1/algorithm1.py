@@ -93,7 +93,7 @@ def _by_features(Z, columns, features, gram, goal, last, found):
     at, before = _At(Z, y, coef, lam, loss, columns), np.inf
     while features.kind is not None and found.status == "converged" and at.own_gap > last.tol * at.objective:
         slope = None
-        if at.own_gap < _HALF * before and not features.part.computed:
+        if at.own_gap < _HALF * before:
             slope = at.gradient[columns] - features.part.rmatvec(loss.derivative(at.decision, y))
         else:
             features.exact(columns, np.count_nonzero(coef))

@@ -55,7 +55,6 @@ def solve_l1(
     features are computed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse between calls on the same
     rows, see there. slope: (D,) a linear term, slope.(w - warm): what the gradient at warm is off by, where Z stands for features that
     it is not quite, and `gram` remembers their decision values there; objective and gap are then theirs but for terms of second order.
-    Z is to be in memory.
 
     The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`, `objective`, `gap`, `nnz`, `working`.
     Raises UsageError as `check_problem` does, DataError when a feature or a target is not finite.

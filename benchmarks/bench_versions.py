@@ -1,0 +1,86 @@
+"""Every solver before and after: `rfx train` of two checkouts in turns, on the data and sizes of the other scripts.
+
+    git worktree add ../before COMMIT
+    python benchmarks/bench_versions.py --before ../before
+
+Seconds of training (features and fit) and of predicting the test rows; the ratio, after divided by before, within the turns; both
+objectives, or scores where there is none. Each command runs once on both sides beforehand, so that machine code is there.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from pairs import add_pairs, machine, spread, turns
+
+CASES = {
+    "bench_l2: rf, squared hinge": "--method rf --data cod-rna --n-features 10000 --lam 1 --gamma 0.5 --scaling minmax11",
+    "bench_l2: rf, logistic": "--method rf --data ijcnn1 --n-features 2000 --lam 1 --loss logistic --gamma 0.5 --scaling minmax11",
+    "rf, 26 classes": "--method rf --data letter --n-features 1000 --lam 1 --gamma 0.5 --scaling minmax11",
+    "rf, perceptrons": "--method rf --kernel perceptron --data ijcnn1 --n-features 2000 --lam 1 --scaling minmax11",
+    "bench_ridge: cpu": "--method rf --data cpu --n-features 10000 --lam 0.1 --gamma 0.5 --loss squared",
+    "bench_ridge: cadata": "--method rf --data cadata --n-features 10000 --lam 0.1 --gamma 0.5 --loss squared",
+    "bench_ridge_grid": "--method rf --data cpu --n-features 8000 --lam-path 100:0.1:13 --gamma 0.5 --loss squared",
+    "bench_kernel_svm: cod-rna": "--method kernel --data cod-rna --loss hinge --lam 1 --gamma 0.5 --scaling minmax11",
+    "bench_kernel_svm: ijcnn1": "--method kernel --data ijcnn1 --loss hinge --lam 1 --gamma 2 --scaling none",
+    "kernel ridge": "--method kernel --data cadata --n-train 8000 --lam 0.1 --gamma 0.5 --loss squared",
+    "bench_l1: ijcnn1": "--method sparse-rf --rounds 1 --data ijcnn1 --n-features 2000 --lam 10 --gamma 0.5 --scaling minmax11",
+    "bench_l1: cod-rna": "--method sparse-rf --rounds 1 --data cod-rna --n-features 2000 --lam 10 --gamma 0.5 --scaling minmax11",
+    "bench_lasso: sparse-rf, squared": "--method sparse-rf --data cpu --n-features 4000 --lam 10 --gamma 0.5 --loss squared",
+    "sparse-rf, ten rounds": "--method sparse-rf --data cod-rna --n-features 10000 --lam 100 --gamma 0.5 --scaling minmax11",
+    "bench_binning: rb": "--method rb --data cod-rna --n-grids 1024 --lam 1 --gamma 1.58 --scaling minmax01",
+    "bench_binning: sparse-rb": "--method sparse-rb --data ijcnn1 --n-grids 256 --lam 1 --gamma 1.58 --scaling none",
+    "block": "--method block --data cadata --n-train 8000 --lam 0.1 --gamma 0.5",
+    "nystrom": "--method nystrom --data cod-rna --n-features 1000 --lam 1 --gamma 0.5 --scaling minmax11",
+    "bench_learned: lkrf": "--method lkrf --data ijcnn1 --n-features 500 --pool 20000 --lam 1 --gamma 0.5 --scaling minmax11",
+    "boosting": "--method boosting --data cod-rna --n-features 200",
+    "bench_doubly: doubly-sgd": "--method doubly-sgd --data cod-rna --gamma 0.5 --scaling minmax11 --epochs 1",
+    "bench_doubly: r-sdca": "--method r-sdca --data cod-rna --gamma 0.5 --scaling minmax11 --n-features 256 --epochs 5",
+}
+
+
+def run(checkout, words):
+    """The row that `rfx train` of a checkout prints, with its seconds; None where that checkout refuses the command."""
+    command = [sys.executable, "-m", "rfx", "train", *words.split(), "--seed", "0", "--json", "--quiet"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, capture_output=True, text=True)
+    if done.returncode not in (0, 3):
+        print(done.stderr.strip().splitlines()[-1][:200])
+        return None
+    row = json.loads(done.stdout)
+    return {"seconds": row["seconds_features"] + row["seconds_fit"], "predict": row.get("seconds_predict") or 0.0, "row": row}
+
+
+def end(row):
+    return f"{row['objective']:.7g}" if row.get("objective") is not None else f"score {row['score']:.4g}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--before", required=True, type=lambda given: Path(given).resolve(), help="a checkout of the older commit")
+    parser.add_argument("--only", nargs="*", default=[""], help="cases whose names contain one of these words")
+    add_pairs(parser)
+    options = parser.parse_args()
+    sides = {"before": options.before, "after": Path(__file__).resolve().parents[1]}
+    print(machine())
+    print("| case | before, s | after, s | ratio | ratio of predicting | objectives |")
+    print("|---|---:|---:|---:|---:|---|")
+    for name, words in CASES.items():
+        if not any(word in name for word in options.only):
+            continue
+        first = [run(side, words) for side in sides.values()]
+        if None in first:
+            print(f"| {name} | not run | | | | |")
+            continue
+        found = turns(sides, lambda side: run(sides[side], words), options.pairs)
+        before, after = found["before"], found["after"]
+        parts = [spread([row["seconds"] for row in rows]) for rows in (before, after)]
+        for what in ("seconds", "predict"):
+            parts.append(spread([b[what] / a[what] for a, b in zip(before, after)] if all(a[what] for a in before) else [1.0]))
+        print(f"| {name} | {' | '.join(parts)} | {end(before[-1]['row'])}, {end(after[-1]['row'])} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -18,12 +18,16 @@ def command():
 
     from rfx import methods
     from rfx.data import svmtext
+    from rfx.operators import integer_gram
 
     random = np.random.default_rng(0)
     X = random.uniform(size=(300, 5))
     labels, values = np.where(X[:, 0] + 0.3 * random.normal(size=300) > X[:, 1], 1.0, -1.0), X @ np.arange(5.0)
     begun = time.perf_counter()
     svmtext.parse_compiled(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
+    if integer_gram.available():
+        # what only large problems are worth
+        integer_gram.integer_gram(np.ones((2, 2), np.int8), np.arange(2), np.ones(2), np.arange(1), np.arange(1, 2))
     for name in methods.names():
         options = {key: _SMALL[key] for key in methods.get(name).declared() if key in _SMALL}
         for task, y in (("binary", labels), ("regression", values)):

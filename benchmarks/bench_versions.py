@@ -1,7 +1,4 @@
-"""Every solver before and after: `rfx train` of two checkouts in turns, on the data and sizes of the other scripts.
-
-    git worktree add ../before COMMIT
-    python benchmarks/bench_versions.py --before ../before
+"""Every solver before and after: `rfx train` of an older commit and of this one in turns, on the data and sizes of the other scripts.
 
 Seconds of training (features and fit) and of predicting the test rows; the ratio, after divided by before, within the turns; both
 objectives, or scores where there is none. Each command runs once on both sides beforehand, so that machine code is there.
@@ -12,10 +9,14 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
+import tempfile
+from io import BytesIO
 from pathlib import Path
 
-from pairs import add_pairs, machine, spread, turns
+from pairs import add_pairs, machine, ratios, spread, turns
 
+ROOT = Path(__file__).resolve().parents[1]
 CASES = {
     "bench_l2: rf, squared hinge": "--method rf --data cod-rna --n-features 10000 --lam 1 --gamma 0.5 --scaling minmax11",
     "bench_l2: rf, logistic": "--method rf --data ijcnn1 --n-features 2000 --lam 1 --loss logistic --gamma 0.5 --scaling minmax11",
@@ -43,7 +44,7 @@ CASES = {
 
 
 def run(checkout, words):
-    """The row that `rfx train` of a checkout prints, with its seconds; None where that checkout refuses the command."""
+    """The row that `rfx train` of a checkout prints, with its seconds; None where it refuses the command."""
     command = [sys.executable, "-m", "rfx", "train", *words.split(), "--seed", "0", "--json", "--quiet"]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, capture_output=True, text=True)
     if done.returncode not in (0, 3):
@@ -59,28 +60,39 @@ def end(row):
     return f"{row['objective']:.7g}" if row.get("objective") is not None else f"score {row['score']:.4g}"
 
 
+def checked_out(commit, folder):
+    """The package rfx as it was at that commit, in `folder`."""
+    packed = subprocess.run(["git", "archive", commit, "rfx"], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", required=True, type=lambda given: Path(given).resolve(), help="a checkout of the older commit")
+    parser.add_argument("--before", required=True, metavar="COMMIT", help="the older commit")
     parser.add_argument("--only", nargs="*", default=[""], help="cases whose names contain one of these words")
     add_pairs(parser)
     options = parser.parse_args()
-    sides = {"before": options.before, "after": Path(__file__).resolve().parents[1]}
+    with tempfile.TemporaryDirectory() as folder:
+        compare({"before": checked_out(options.before, folder), "after": ROOT}, options)
+
+
+def compare(sides, options):
     print(machine())
+    print()
     print("| case | before, s | after, s | ratio | ratio of predicting | objectives |")
     print("|---|---:|---:|---:|---:|---|")
     for name, words in CASES.items():
         if not any(word in name for word in options.only):
             continue
-        first = [run(side, words) for side in sides.values()]
-        if None in first:
+        if None in [run(side, words) for side in sides.values()]:
             print(f"| {name} | not run | | | | |")
             continue
-        found = turns(sides, lambda side: run(sides[side], words), options.pairs)
+        found = turns(sides, lambda side, words=words: run(sides[side], words), options.pairs)
         before, after = found["before"], found["after"]
         parts = [spread([row["seconds"] for row in rows]) for rows in (before, after)]
-        for what in ("seconds", "predict"):
-            parts.append(spread([b[what] / a[what] for a, b in zip(before, after)] if all(a[what] for a in before) else [1.0]))
+        parts += [ratios(after, before, what, ".2f") if all(row[what] for row in before) else "" for what in ("seconds", "predict")]
         print(f"| {name} | {' | '.join(parts)} | {end(before[-1]['row'])}, {end(after[-1]['row'])} |", flush=True)
 
 

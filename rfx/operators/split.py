@@ -41,12 +41,10 @@ class SplitRows(Matrix):
         return sum(Z.normal(P, None if weights is None else weights[numbers]) for numbers, Z in self.pieces)
 
     def gram(self, left, right=None, weights=None, dtype=None):
-        found = [Z.gram(left, right, None if weights is None else weights[numbers], dtype) for numbers, Z in self.pieces]
-        return sum(found) if right is None else tuple(sum(parts) for parts in zip(*found))
+        return _added(Z.gram(left, right, None if weights is None else weights[numbers], dtype) for numbers, Z in self.pieces)
 
     def gram_update(self, old, change, new, weights, dtype=None):
-        found = [Z.gram_update(old, change[numbers], new, weights[numbers], dtype) for numbers, Z in self.pieces]
-        return tuple(sum(parts) for parts in zip(*found))
+        return _added(Z.gram_update(old, change[numbers], new, weights[numbers], dtype) for numbers, Z in self.pieces)
 
     def row_blocks(self):
         for numbers, Z in self.pieces:
@@ -62,6 +60,15 @@ class SplitRows(Matrix):
 
     def columns(self, index):
         return SplitRows([(numbers, Z.columns(index)) for numbers, Z in self.pieces])
+
+
+def _added(found):
+    """The sum of arrays, or of tuples of them, in the place of the first: Gram matrices are large."""
+    total = next(found)
+    for more in found:
+        for own, other in [(total, more)] if isinstance(total, np.ndarray) else zip(total, more):
+            own += other
+    return total
 
 
 def hold_part(Z: Matrix, max_mb: float) -> Matrix:

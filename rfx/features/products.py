@@ -76,6 +76,8 @@ def _packed(X):
     if sp.issparse(X):
         _pack_sparse(X.indptr, X.indices, X.data, values, inputs, counts)
     else:
+        low, high = (2 * np.count_nonzero(X == end, axis=1) > X.shape[1] for end in (-1, 1))
+        shifts[:] = high.astype(np.float64) - low
         _pack_dense(X, values, inputs, counts, shifts)
     return values, inputs, counts, shifts
 
@@ -84,12 +86,6 @@ def _packed(X):
 def _pack_dense(X, values, inputs, counts, shifts):
     n, width = X.shape
     one = X.dtype.type(1.0)
-    for i in range(n):
-        low, high = 0, 0
-        for k in range(width):
-            low += X[i, k] == -one
-            high += X[i, k] == one
-        shifts[i] = -1.0 if 2 * low > width else 1.0 if 2 * high > width else 0.0
     used = np.empty(width, np.bool_)
     for g in range(len(counts)):
         # where the rows end before the group, the last one is there again

@@ -14,12 +14,13 @@ from rfx.parallel import for_ranges
 
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
 _SMALL = 1 << 16  # bytes; smaller ones are read in Python, by when the compiled parser would hardly be loaded
-# Every quantifier is possessive: it gives nothing back, so that a word of any length is matched, or not, in one pass.
-_DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)"
-_FINITE = rf"[+-]?+{_DIGITS}(?:[eE][+-]?+[0-9]++)?+"
+# Quantifiers of characters are possessive: they give nothing back, so that a word of any length is matched, or not, in one pass. Those
+# of groups are not: CPython before 3.11.5 leaves what such a group has read when it fails (cpython#106052).
+_DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
+_FINITE = rf"[+-]?+{_DIGITS}(?:[eE][+-]?+[0-9]++)?"
 _NUMBER = re.compile(_FINITE.encode())
 _WORD = re.compile(_FINITE)
-_LABELS = re.compile(rf"{_FINITE}(?:,{_FINITE})++")
+_LABELS = re.compile(rf"{_FINITE}(?:,{_FINITE})+")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 _UNFINISHED = re.compile(rf"[+-]?+(?:{_DIGITS}[eE][+-]?+|\.?+)")  # the beginning of a number
 _INDEX = re.compile(r"[+-]?+[0-9]++")

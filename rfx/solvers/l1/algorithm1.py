@@ -91,7 +91,7 @@ def _by_features(Z, columns, features, gram, goal, last, found):
     """
     y, lam, loss, coef = features.y, features.lam, features.loss, found.coef
     at, before = _At(Z, y, coef, lam, loss, columns), np.inf
-    while features.kind is not None and found.status == "converged" and at.own_gap > last.tol * at.objective:
+    while features.kind is not None and found.status in ("converged", "stalled") and at.own_gap > last.tol * at.objective:
         slope = None
         if at.own_gap < _HALF * before:
             slope = at.gradient[columns] - features.part.rmatvec(loss.derivative(at.decision, y))
@@ -103,7 +103,8 @@ def _by_features(Z, columns, features, gram, goal, last, found):
         coef[columns] = solution.coef
         found = replace(found, n_iter=found.n_iter + solution.n_iter, status=solution.status)
         before, at = at.own_gap, _At(Z, y, coef, lam, loss, columns, None if slope is not None else features.part.matvec(solution.coef))
-    return at, found
+    met = found.status == "stalled" and at.own_gap <= last.tol * at.objective
+    return at, replace(found, status="converged") if met else found
 
 
 class _At:

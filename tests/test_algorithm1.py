@@ -152,3 +152,5 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch)
     assert codes == "useless" or any(split) == (codes == "some rows")
     rounds, after = slopes[:3], [slope is not None for slope in slopes[3:]]
     assert rounds == [None] * 3 and (after == [False] if codes == "useless" else after and all(after))
+    plenty = solve_rounds(A, y, lam, loss, rounds=3)
+    assert solution.objective == pytest.approx(plenty.objective, rel=1e-2)

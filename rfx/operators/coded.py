@@ -139,11 +139,12 @@ class CodedMatrix(WalkedMatrix):
         return out
 
     def gram(self, left, right=None, weights=None, dtype=None):
+        """As ever, but without a dtype factors of rows (weight and unit) that differ by a hundredth at most may be taken as one."""
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
         factors = self.store.units[rows].astype(np.float64) ** 2 * (1.0 if weights is None else weights[used])
         size = len(rows) * len(left) * (len(left) if right is None else len(left) + len(right))
-        if size > SMALL and self.store.codes.dtype == np.int8 and integer_gram.available():
+        if dtype is None and size > SMALL and self.store.codes.dtype == np.int8 and integer_gram.available():
             factor = integer_gram.one_factor(factors)
             if factor is not None:
                 found = integer_gram.integer_gram(self.store.codes, rows, factors, left, right)

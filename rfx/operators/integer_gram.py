@@ -39,17 +39,17 @@ def one_factor(factors) -> float | None:
     return float(sizes.mean()) if largest > 0 and sizes.min() >= (1 - _SAME) * largest else None
 
 
-def integer_gram(codes, rows, signs, left, right=None, dtype=np.float64):
+def integer_gram(codes, rows, signs, left, right=None):
     """Sum over i of signs_i c_i c_i' for c_i = codes[rows_i, left]; with `right`, a pair: that and the same with codes[rows_i, right].
 
-    dtype: of what is returned. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: those of numbers other than zero.
+    In float64. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: those of numbers other than zero.
     """
     sides = [left] if right is None else [left, right]
     starts = [0, -(-len(left) // _WIDTH) * _WIDTH]
     columns = np.zeros(starts[1] + (0 if right is None else -(-len(right) // _WIDTH) * _WIDTH), np.intp)
     for side, start in zip(sides, starts):
         columns[start : start + len(side)] = side  # what is beyond a side's columns is not looked at
-    found = [np.zeros((len(left), len(side)), dtype) for side in sides]
+    found = [np.zeros((len(left), len(side))) for side in sides]
     sums, packed = np.zeros((starts[1], len(columns)), np.int32), [_aligned(len(columns) // _WIDTH) for _ in range(2)]
     shifts, threads = np.zeros(len(columns), np.int64), env.threads()
     for sign, own in ((sign, rows[sign * signs > 0]) for sign in (1, -1)):

@@ -76,7 +76,7 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
                 at = _At(Z, y, coef, lam, loss, candidates, features.part.matvec(coef[candidates]))
             else:
                 at, found = _by_features(Z, candidates, features, gram, goal, last, found)
-                record.trace[-1].update(nnz=int(np.count_nonzero(coef)), objective=at.objective, gap=at.own_gap)
+                record.trace[-1].update(nnz=int(np.count_nonzero(found.coef)), objective=at.objective, gap=at.own_gap)
             return replace(found, objective=at.objective, certificate=Certificate("gap", at.gap))
     except Late:
         # no loss is negative, so that zero bounds the minimum over all features
@@ -84,12 +84,12 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
 
 
 def _by_features(Z, columns, features, gram, goal, last, found):
-    """(_At, Solution) of the round on these columns, from its answer `found` on codes, whose coef is changed.
+    """(_At, Solution) of the round on these columns, from its answer `found` on codes.
 
     Where codes are too coarse for the tolerance, the round is solved again with what they are off by at the answer (`solve_l1`'s
     slope), as long as that halves the gap, then without codes.
     """
-    y, lam, loss, coef = features.y, features.lam, features.loss, found.coef
+    y, lam, loss, coef = features.y, features.lam, features.loss, found.coef.copy()
     at, before = _At(Z, y, coef, lam, loss, columns), np.inf
     while features.kind is not None and found.status in ("converged", "stalled") and at.own_gap > last.tol * at.objective:
         slope = None
@@ -101,7 +101,7 @@ def _by_features(Z, columns, features, gram, goal, last, found):
         gram.remember(coef[columns], at.decision)
         solution = solve_l1(features.part, y, lam, loss, goal, coef[columns], gram=gram, slope=slope)
         coef[columns] = solution.coef
-        found = replace(found, n_iter=found.n_iter + solution.n_iter, status=solution.status)
+        found = replace(found, coef=coef, n_iter=found.n_iter + solution.n_iter, status=solution.status)
         before, at = at.own_gap, _At(Z, y, coef, lam, loss, columns, None if slope is not None else features.part.matvec(solution.coef))
     met = found.status == "stalled" and at.own_gap <= last.tol * at.objective
     return at, replace(found, status="converged") if met else found

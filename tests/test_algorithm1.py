@@ -11,6 +11,7 @@ from rfx.losses import Logistic, Squared, SquaredHinge
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.split import SplitRows
+from rfx.parallel import Late
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import algorithm1, round_features
 from rfx.solvers.l1.algorithm1 import in_parts, solve_rounds
@@ -154,3 +155,30 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch)
     assert rounds == [None] * 3 and (after == [False] if codes == "useless" else after and all(after))
     plenty = solve_rounds(A, y, lam, loss, rounds=3)
     assert solution.objective == pytest.approx(plenty.objective, rel=1e-2)
+
+
+def test_time_that_runs_out_while_a_round_is_set_right_leaves_the_weights_that_the_objective_is_of(monkeypatch):
+    rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
+    y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
+    A, starts, looks = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), [], []
+
+    def watched(part, y, lam, loss, budget, warm, **more):
+        starts.append(warm)
+        return solve_l1(part, y, lam, loss, budget, warm, **more)
+
+    class Interrupted(algorithm1._At):
+        def __init__(self, *given):
+            looks.append(1)
+            if len(looks) == 2:
+                raise Late
+            super().__init__(*given)
+
+    monkeypatch.setattr(algorithm1, "solve_l1", watched)
+    monkeypatch.setattr(algorithm1, "_At", Interrupted)
+    monkeypatch.setattr(round_features, "_GRADIENT", 1e9)
+    monkeypatch.setattr(round_features.RoundFeatures, "_left", lambda self, n_columns: n_columns * 4000)
+    solution = solve_rounds(A, y, 2.0, SquaredHinge, Budget(memory_mb=1.25), rounds=3)
+    assert len(looks) == 2 and len(starts) == 4 and solution.status == "timeout"
+    # where the correction began, before it moved
+    np.testing.assert_array_equal(np.sort(solution.coef[solution.coef != 0]), np.sort(starts[3][starts[3] != 0]))
+    assert solution.objective == solution.trace[-1]["objective"] == solution.gap

@@ -1,7 +1,8 @@
 """Every solver before and after: `rfx train` of an older commit and of this one in turns, on the data and sizes of the other scripts.
 
 Seconds of training (features and fit) and of predicting the test rows; the ratio, after divided by before, within the turns; both
-objectives, or scores where there is none. Each command runs once on both sides beforehand, so that machine code is there.
+objectives, or scores where there is none. Then the readers: seconds of whole commands. Each command runs once on both sides
+beforehand, so that machine code is there.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from pairs import add_pairs, machine, ratios, spread, turns
@@ -40,6 +42,13 @@ CASES = {
     "bench_doubly: r-sdca": "--method r-sdca --data cod-rna --gamma 0.5 --scaling minmax11 --n-features 256 --epochs 5",
 }
 
+# Whole commands, on rows that are written for them.
+COMMANDS = {
+    "bench_reader: LIBSVM text": "convert rows.svm out.svm",
+    "bench_reader: CSV": "convert rows.csv out.svm --target 0 --no-header",
+    "train on a file, all left to rfx": "train --method rf --data few.svm",
+}
+
 
 def run(checkout, words):
     """The row that `rfx train` of a checkout prints, with its seconds; None where it refuses the command."""
@@ -52,6 +61,26 @@ def run(checkout, words):
     rows = rows if isinstance(rows, list) else [rows]  # of a path, each with the seconds of the whole path
     seconds = max(row["seconds_features"] + row["seconds_fit"] for row in rows)
     return {"seconds": seconds, "predict": rows[-1].get("seconds_predict") or 0.0, "row": rows[-1]}
+
+
+def whole(checkout, words, folder):
+    """Seconds of a command in `folder`; None where it is refused."""
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "rfx", *words.split()]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, cwd=folder, capture_output=True, text=True)
+    return {"seconds": time.perf_counter() - start} if done.returncode == 0 else None
+
+
+def written(folder):
+    """Files of 200,000 and 270 rows of numbers."""
+    import numpy as np
+
+    rows = np.round(np.random.default_rng(0).normal(size=(200_000, 20)), 4)
+    labels = np.where(rows[:, 0] > 0, 1, -1)
+    lines = [" ".join([str(y), *(f"{j}:{x:g}" for j, x in enumerate(row, start=1))]) for y, row in zip(labels, rows)]
+    Path(folder, "rows.svm").write_text("\n".join(lines) + "\n")
+    Path(folder, "few.svm").write_text("\n".join(lines[:270]) + "\n")
+    Path(folder, "rows.csv").write_text("\n".join(",".join([str(y), *(f"{x:g}" for x in row)]) for y, row in zip(labels, rows)) + "\n")
 
 
 def end(row):
@@ -80,17 +109,24 @@ def compare(sides, options):
     print()
     print("| case | before, s | after, s | ratio | ratio of predicting | objectives |")
     print("|---|---:|---:|---:|---:|---|")
-    for name, words in CASES.items():
-        if not any(word in name for word in options.only):
-            continue
-        if None in [run(side, words) for side in sides.values()]:
-            print(f"| {name} | not run | | | | |")
-            continue
-        found = turns(sides, lambda side, words=words: run(sides[side], words), options.pairs)
-        before, after = found["before"], found["after"]
-        parts = [spread([row["seconds"] for row in rows]) for rows in (before, after)]
-        parts += [ratios(after, before, what, ".2f") if all(row[what] for row in before) else "" for what in ("seconds", "predict")]
-        print(f"| {name} | {' | '.join(parts)} | {end(before[-1]['row'])}, {end(after[-1]['row'])} |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        written(folder)
+        runs = {name: lambda side, words=words: run(sides[side], words) for name, words in CASES.items()}
+        runs |= {name: lambda side, words=words: whole(sides[side], words, folder) for name, words in COMMANDS.items()}
+        for name, one in runs.items():
+            if any(word in name for word in options.only):
+                print(f"| {name} | {' | '.join(line(sides, one, options.pairs))} |", flush=True)
+
+
+def line(sides, one, pairs):
+    """The cells of a case; one: side -> what it took."""
+    if None in [one(side) for side in sides]:
+        return ["not run", "", "", "", ""]
+    found = turns(sides, one, pairs)
+    before, after = found["before"], found["after"]
+    cells = [spread([row["seconds"] for row in rows]) for rows in (before, after)]
+    cells += [ratios(after, before, what, ".2f") if all(row.get(what) for row in before) else "" for what in ("seconds", "predict")]
+    return cells + [", ".join(end(rows[-1]["row"]) for rows in (before, after)) if "row" in before[-1] else ""]
 
 
 if __name__ == "__main__":

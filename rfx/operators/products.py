@@ -12,6 +12,8 @@ CHUNK = 2048
 SMALL = 2**28
 # Rows by which the size of a column is judged.
 _TOP = 256
+# Entries of a sum up to which each thread has one of its own, and columns of a tile beyond.
+_ONE_TILE, _TILE = 2**22, 512
 
 
 def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
@@ -29,16 +31,19 @@ class GramSum:
 
     GEMM and SYRK in the precision asked for, in float64 up to SMALL products, of columns and weights relative to their largest:
     signs and 0/1 weights are then summed without rounding, whose noise would otherwise outweigh the least eigenvalues. Each thread
-    takes some of the chunks: BLAS's own threads spin while they wait for each other, which on a busy machine costs many times the
-    work. numpy calls SYRK where a matrix is multiplied by itself, and lets other threads run meanwhile, which scipy.linalg.blas does not.
+    takes some of the chunks or, of a sum that is large, some of its tiles, for one sum a thread would be many times the memory: BLAS's
+    own threads spin while they wait for each other, which on a busy machine costs many times the work. numpy calls SYRK where a matrix
+    is multiplied by itself, and lets other threads run meanwhile, which scipy.linalg.blas does not.
     """
 
     def __init__(self, left, right, n_rows: int, dtype, peak: float):
         """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak: the largest weight, by its size."""
         self.sides = (left,) if right is None else (left, right)
-        size = n_rows * len(left) * sum(map(len, self.sides))
-        self.dtype, self.peak, self.tops = np.dtype(np.float64 if size <= SMALL else dtype), peak or 1.0, None
-        self.parts = [None] * max(1, min(env.threads(), -(-n_rows // CHUNK)))
+        entries, threads = len(left) * sum(map(len, self.sides)), env.threads()
+        self.dtype, self.peak, self.tops = np.dtype(np.float64 if n_rows * entries <= SMALL else dtype), peak or 1.0, None
+        self.parts = [None] * (max(1, min(threads, -(-n_rows // CHUNK))) if entries <= _ONE_TILE else 1)
+        side = max(map(len, self.sides)) if entries <= _ONE_TILE else _TILE
+        self.tiles = [(k, *tile) for k, columns in enumerate(self.sides) for tile in _tiles(len(left), len(columns), side, upper=k == 0)]
 
     def add(self, Z, rows, weights):
         """Add these rows of Z, an integer array, with their weights."""
@@ -59,24 +64,39 @@ class GramSum:
         for_ranges(part, len(self.parts))
 
     def _add(self, number, chunks, Z, rows, weights):
-        left, *others = self.sides
         if self.parts[number] is None:
-            totals = [np.zeros((len(left), len(columns))) for columns in self.sides]
-            # new arrays for every chunk would be new pages of memory every time
-            products = [np.empty(total.shape, self.dtype) for total in totals]
-            self.parts[number] = totals, products, [np.empty((CHUNK, len(columns)), self.dtype) for columns in self.sides]
+            self.parts[number] = self._room()
         totals, products, room = self.parts[number]
         for sign, chosen in chunks:
             check_time()
-            some, root = rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak)
-            by_left = _gather(Z, some, left, root, self.tops[0], room[0])
-            if len(left):
-                # half the work; the other half is that of the totals, at the end
-                np.matmul(by_left.T, by_left, out=products[0])
-                _add_upper(products[0], sign, totals[0])
-            for total, product, columns, top, own in zip(totals[1:], products[1:], others, self.tops[1:], room[1:]):
-                np.matmul(by_left.T, _gather(Z, some, columns, root, top, own), out=product)
-                (np.add if sign > 0 else np.subtract)(total, product, out=total)
+            some, roots, gathered = rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), [own[: len(chosen)] for own in room]
+
+            # inside a part, where each thread has one, these are not shared out again
+            def gather(first, last, some=some, roots=roots, gathered=gathered):
+                for columns, top, own in zip(self.sides, self.tops, gathered):
+                    _gather(Z, some[first:last], columns, roots[first:last], top, own[first:last])
+
+            def multiply(first, last, sign=sign, gathered=gathered):
+                for thread in range(first, last):
+                    for side, own, other in self.tiles[thread :: len(products)]:
+                        self._add_tile(sign, gathered[0][:, own], gathered[side][:, other], products[thread], totals[side][own, other])
+
+            for_ranges(gather, len(some), 64)
+            for_ranges(multiply, len(products))
+
+    def _room(self):
+        """Sums, products of a tile for each thread, gathered rows: new arrays for every chunk would be new pages of memory every time."""
+        left = len(self.sides[0])
+        largest = max([(own.stop - own.start) * (other.stop - other.start) for _, own, other in self.tiles], default=0)
+        threads = min(env.threads() if len(self.parts) == 1 else 1, max(1, len(self.tiles)))
+        totals = [np.zeros((left, len(columns))) for columns in self.sides]
+        return totals, np.empty((threads, largest), self.dtype), [np.empty((CHUNK, len(columns)), self.dtype) for columns in self.sides]
+
+    def _add_tile(self, sign, A, B, room, total):
+        product = room[: total.size].reshape(total.shape)
+        # half the work where A is B
+        np.matmul(A.T, B, out=product)
+        (np.add if sign > 0 else np.subtract)(total, product, out=total)
 
     def total(self):
         """The sum, or the pair of them; nothing can be added any more."""
@@ -95,19 +115,22 @@ class GramSum:
         return totals[0] if len(totals) == 1 else tuple(totals)
 
 
+def _tiles(height, width, side, upper):
+    """Slices of rows and columns, no longer than `side`, that cover (height, width), or what is on and above its diagonal."""
+    rows, columns = (_slices(size, side) for size in (height, width))
+    return [(own, other) for i, own in enumerate(rows) for other in (columns[i:] if upper else columns)]
+
+
+def _slices(size, side):
+    count = -(-size // max(1, side))
+    return [slice(size * k // count, size * (k + 1) // count) for k in range(count)]
+
+
 def _largest(Z, rows, columns):
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
     room = np.empty((len(rows), len(columns)), Z.dtype)
     top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(axis=0, initial=0.0)
     return np.where(top > 0, top, 1).astype(Z.dtype)
-
-
-@njit(cache=True, nogil=True)
-def _add_upper(product, sign, total):
-    """total <- total + sign product, as far as their upper triangles go."""
-    for j in range(len(total)):
-        for i in range(j, len(total)):
-            total[j, i] += sign * product[j, i]
 
 
 @njit(cache=True, nogil=True)

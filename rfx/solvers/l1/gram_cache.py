@@ -104,6 +104,11 @@ class GramCache:
     def _take(self, new, square, cross):
         """Append columns, of which square and cross are the Gram matrices with themselves and with those before."""
         old, size = len(self.columns), len(self.columns) + len(new)
+        if not old:
+            # matrices of parts that lie elsewhere can't be written to
+            self.matrix = np.require(square, np.float64, ["C", "W"])
+            self.columns = new
+            return
         if size > len(self.matrix):
             matrix = np.zeros((size, size))
             matrix[:old, :old] = self.matrix[:old, :old]
@@ -121,7 +126,7 @@ class GramCache:
         # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
         if count > alive // 2 or self._churn + count > 4 * alive:
             columns = np.concatenate([self.columns, new])
-            self.columns, self.matrix = self.columns[:0], self.matrix if len(columns) <= len(self.matrix) else np.zeros((0, 0))
+            self.columns, self.matrix = self.columns[:0], np.zeros((0, 0))  # not beside the new one
             square = Z.gram(columns, None, weights, self.dtype)
             self.weights, self._churn = weights.copy(), 0
             self._take(columns, square, np.empty((len(columns), 0)))

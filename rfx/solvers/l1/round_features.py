@@ -4,15 +4,15 @@ import numpy as np
 
 from rfx.operators.coded import WORTH_MB, CodedMatrix, code_type, coded, recoded
 from rfx.operators.split import SplitRows, hold_part
-from rfx.solvers.l1.newton import columns_held
+from rfx.solvers.l1.newton import columns_held, largest_working_set
 
 # Part of the memory that a round's features may take; Gram matrices take up to half of it.
 _HELD = 0.6
 # Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient: early rounds need no
 # more, and the last one sets right what is left.
-_GRAM_BYTES, _GRADIENT = 40, 0.2
+_GRAM_BYTES, _GRADIENT = 32, 0.2
 # The least part of the rows that codes of them are worth while for.
-_LEAST = 0.1
+_LEAST = 0.5
 
 
 class RoundFeatures:
@@ -69,8 +69,8 @@ class RoundFeatures:
         return 2 * n_used <= columns_held(whole, self.memory_mb)
 
     def _left(self, n_columns) -> int:
-        """Bytes that a Gram matrix of these columns leaves."""
-        return int(self.memory_mb * 2**20 - _GRAM_BYTES * n_columns**2)
+        """Bytes that a Gram matrix of these columns, or of as many as the solver takes together, leaves."""
+        return int(self.memory_mb * 2**20 - _GRAM_BYTES * min(n_columns, largest_working_set(self.memory_mb)) ** 2)
 
     def _made(self, whole, n_used, count=0, new=0):
         """whole with `count` of its rows as codes, and with room for columns that come beside `new` ones.

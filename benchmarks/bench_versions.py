@@ -45,7 +45,7 @@ CASES = {
 # Whole commands, on rows that are written for them.
 COMMANDS = {
     "bench_reader: LIBSVM text": "convert rows.svm out.svm",
-    "bench_reader: CSV": "convert rows.csv out.svm --target 0 --no-header",
+    "bench_reader: CSV": "convert rows.csv out.svm --target 1 --no-header",
     "train on a file, all left to rfx": "train --method rf --data few.svm",
 }
 

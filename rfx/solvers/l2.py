@@ -38,6 +38,9 @@ _COMPUTED, _READ, _TEN = 1e12, 7e11, 10
 # Part of the tolerance that codes of features may take: u = L'(f) has u^2 <= 4 L(f) for every loss here, so that the errors of codes,
 # of norm e in a row, add about 2 e^2 / lam of the objective to the gap through Z'u (and less or more through u, by the norm of w).
 _CODES = 0.5
+# Part of the tolerance to which a problem of codes is solved: another step there costs less than one by the features, which is due where
+# what codes are off by and what is left of the gap are too much together.
+_OWN = 0.2
 # Passes over the features for which time is kept at the end.
 _KEPT = 1.5
 
@@ -107,16 +110,16 @@ class _Newton:
 
         `reached` is then (w, objective, gap) of the last point on all rows whose features were computed; Late may be raised.
         """
-        whole, tol = len(problem.y) == self.n_rows, problem.tol
-        self.progress = Progress(_STALL, _MOVED * tol)
+        whole = len(problem.y) == self.n_rows
+        self.progress = Progress(_STALL, _MOVED * problem.tol)
         start = time.monotonic()
         point = problem.at(w)
         kept = _KEPT * (problem.seconds + time.monotonic() - start) if whole else 0.0
         try:
             while True:
-                if not self._ended(problem, point, tol):
+                if not self._ended(problem, point):
                     with until(self._end(0.0 if problem.exact else kept)):
-                        point = problem.search(point, self.direction(problem, point, tol))
+                        point = problem.search(point, self.direction(problem, point))
                     self.n_iter += 1
                 elif problem.exact or not whole:
                     return point.w
@@ -125,7 +128,7 @@ class _Newton:
         except Late:
             if problem.exact or not whole:
                 raise
-            self._ended(problem, problem.look(point.w), tol)
+            self._ended(problem, problem.look(point.w))
             if not self.converged:
                 raise
             return point.w
@@ -134,18 +137,18 @@ class _Newton:
         deadline = self.budget.deadline
         return None if deadline is None else deadline - kept
 
-    def _ended(self, problem, point, tol):
+    def _ended(self, problem, point):
         """Whether no step is to be made from this point; it is told of."""
         gap = float(point.g @ point.g) / (2 * problem.lam)
         at = {"iteration": self.n_iter, "rows": len(problem.y), "objective": point.objective, "gap": gap}
         self.record(lambda now=point.w: now, **at, cg=self.steps, sampled=self.rows)
         self.steps = 0
-        self.converged = gap <= tol * point.objective * (1.0 if problem.exact else 1.0 - _CODES)
+        self.converged = gap <= problem.goal * point.objective
         if len(problem.y) == self.n_rows and problem.exact:
             self.reached = point.w, point.objective, gap
         return self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter)
 
-    def direction(self, problem, point, tol):
+    def direction(self, problem, point):
         """Newton's direction, to a residual of a small part of the gradient (or of what the certificate allows)."""
         weights = self.loss.second_derivative(point.f, problem.y)
         chosen = np.flatnonzero(weights > 0)
@@ -156,12 +159,12 @@ class _Newton:
         weights = weights[chosen]
         uses, rate = len(chosen) * part.cost, _COMPUTED if part.computed else _READ
         squares = float(point.g @ point.g)
-        near = squares <= 2 * problem.lam * _NEAR * tol * point.objective
+        near = squares <= 2 * problem.lam * _NEAR * problem.goal * point.objective
         if self._due(len(chosen), uses * rate, near):
             self.factor = None
             self.factor = sampled_factor(part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb)
             self.since = 0.0
-        bound = max(_RESIDUAL**2 * squares, problem.lam * tol * point.objective)
+        bound = max(_RESIDUAL**2 * squares, problem.lam * problem.goal * point.objective)
         step, _, self.last = conjugate_gradients(
             lambda p: problem.lam * p + part.normal(p, weights),
             -point.g,
@@ -180,7 +183,8 @@ class _Newton:
         A later one has at least twice the rows, and comes when steps have cost as much as it will since the one before.
         """
         rows = min(count, max(1024, int(np.sqrt(most)), 2 * self.rows))
-        if self.factor is not None and (near or self.last <= _PATIENCE or self.since < rows**2):
+        ahead = self.last * most / _TEN
+        if self.factor is not None and (near or self.last <= _PATIENCE or self.since + ahead < rows**2):
             return False
         self.rows = rows
         return True
@@ -211,6 +215,11 @@ class _Problem:
         self.held = Z.hold_rows(limit_mb, kind)
         self.exact, self.seconds = kind is None or self.held is Z, time.monotonic() - start
         self.Z = self.held if self.exact else Z
+
+    @property
+    def goal(self) -> float:
+        """The relative gap to which it is solved by what `at` is by."""
+        return self.tol if self.exact else _OWN * self.tol
 
     def look(self, w) -> _Point:
         """The point w, from here on by the features themselves."""

@@ -89,4 +89,4 @@ class RoundFeatures:
         found = whole.hold(_HELD * self.memory_mb)
         if not found.computed or self._few(whole, n_used):
             return found
-        return hold_part(whole, self.memory_mb / 2)
+        return hold_part(whole, min(_HELD * self.memory_mb, self._left(n_columns) / 2**20))

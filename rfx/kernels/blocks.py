@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx.errors import DataError, UsageError
+from rfx.kernels import binary
 from rfx.kernels.base import WIDE, get_kernel, squared_norms
 from rfx.parallel import for_ranges, matmul, one_blas_thread
 
@@ -52,14 +53,22 @@ class Prepared:
         else:
             self.centre = None
         self._X = X.tocsr() if sp.issparse(X) else None
-        self._Z = self._columns = self._norms = self._cast = None
+        self._Z = self._columns = self._norms = self._cast = self._narrow = None
+        few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
+        self._binary = self._find_binary(X, few) if centre is None else centre._binary
+        self._bits = None if self._binary is None else self._binary.bits(X)
         if self._X is None:
             self._Z = self._scaled(X)
-        elif X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES:
+        elif few:
             self._Z = np.empty(X.shape, self.dtype)
             for rows in self._steps():
                 self._Z[rows] = self._scaled(self._X[rows].toarray())
             self._X = None
+
+    def _find_binary(self, X, few):
+        """The columns that are compared as bits; None for what is no distance, or not the same for all shifts."""
+        apart = self.kernel.metric in ("l1", "squared", "l2") and self.kernel.centred
+        return binary.find(X) if apart and (few or self._X is None) else None
 
     @property
     def n_rows(self) -> int:
@@ -92,8 +101,8 @@ class Prepared:
     def take(self, rows) -> "Prepared":
         """The rows of an index array or slice, scaled as here."""
         part = copy.copy(self)
-        part._columns = part._cast = None
-        for name in ("_X", "_Z", "_norms"):
+        part._columns = part._cast = part._narrow = None
+        for name in ("_X", "_Z", "_norms", "_bits"):
             value = getattr(self, name)
             setattr(part, name, None if value is None else value[rows])
         part.shape = (part._X if part._Z is None else part._Z).shape
@@ -115,6 +124,19 @@ class Prepared:
         if self._columns is None:
             self._columns = np.ascontiguousarray(self.dense().T)
         return self._columns
+
+    def narrow(self):
+        """((n, d - k) scaled rows without the k columns that are bits, the same as columns, (n, words) bits, the same as columns)."""
+        if self._narrow is None:
+            rest = np.ascontiguousarray(self.dense()[:, self._binary.rest])
+            self._narrow = rest, np.ascontiguousarray(rest.T), self._bits, np.ascontiguousarray(self._bits.T)
+        return self._narrow
+
+    def unit(self, dtype) -> np.ndarray:
+        """(1,) what a bit that differs adds to a distance."""
+        gap = np.full((1, 1), self._binary.gap)
+        self.kernel.scale(gap, self.params)
+        return (gap[0] if self.kernel.metric == "l1" else gap[0] ** 2).astype(dtype)
 
     def norms(self) -> np.ndarray:
         """(n,) squared lengths of the scaled rows, summed in float64, kept for the next call."""
@@ -169,11 +191,14 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
 def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     """Kernel values of rows that are dense, a chunk at a time and a thread at a time."""
     kernel, n_inputs = X.kernel, X.shape[1]
+    as_bits = X._binary is not None and X._binary is Y._binary and X._bits is not None and Y._bits is not None
     # Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
-    by_product = n_inputs > {"l1": np.inf, "product": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[kernel.metric]
+    by_product = (len(X._binary.rest) if as_bits else n_inputs) > {"l1": np.inf, "product": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[kernel.metric]
     work = np.dtype(np.float64) if by_product and (kernel.metric == "l2" or kernel.exact_in_float64) else out.dtype
     X, Y = X.astype(work), Y.astype(work)
-    rows, columns = X.dense(), Y.columns()
+    as_bits &= not by_product
+    rows, columns = (X.narrow()[0], Y.narrow()[1]) if as_bits else (X.dense(), Y.columns())
+    row_bits, column_bits, unit = (X.narrow()[2], Y.narrow()[3], X.unit(work)) if as_bits else (None, None, None)
     row_norms = column_norms = None
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
@@ -201,6 +226,8 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                     kernel.compare(rows[i:i_end], columns, tile)
                 else:
                     _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
+                    if as_bits:
+                        binary.add_differing(row_bits[i:i_end], column_bits, unit, tile)
                 if kernel.metric == "l2":
                     np.sqrt(tile, out=tile)
                 kernel.finish(tile, X.params, n_inputs, lengths)

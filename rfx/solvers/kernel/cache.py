@@ -77,11 +77,10 @@ class ColumnCache:
             slots = self.slots[wanted]
         return slots
 
-    def square(self, slots: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-        """(q, q) kernel values among the rows `wanted`, whose columns are in `slots`."""
-        square = np.empty((len(wanted), len(wanted)), self.pool.dtype)
-        for_ranges(lambda i, end: _gather(self.pool, slots[i:end], wanted, square[i:end]), len(wanted), 64)
-        return square
+    def square(self, wanted: np.ndarray) -> np.ndarray:
+        """(q, q) kernel values among the local rows `wanted`."""
+        own = self.rows.take(wanted)
+        return kernels.block(self.rows.name, own, own, self.rows.params)
 
     def add_to(self, sums: np.ndarray, slots: np.ndarray, weights: np.ndarray) -> None:
         """sums += sum_w weights[w] pool[slots[w]] in float64."""
@@ -102,14 +101,6 @@ def add_columns(sums, rows: kernels.Prepared, targets, sources, weights) -> None
             slots, some_weights = np.arange(len(some)), weights[start : start + step]
             for_ranges(lambda first, last: _accumulate(K, slots, some_weights, total, first, last), len(total), 1024)
         sums[chosen] += total
-
-
-@numba.njit(cache=True, nogil=True)
-def _gather(pool, slots, wanted, square):
-    for i in range(len(slots)):
-        row = pool[slots[i]]
-        for j in range(len(wanted)):
-            square[i, j] = row[wanted[j]]
 
 
 @numba.njit(cache=True, nogil=True)

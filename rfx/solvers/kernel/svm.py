@@ -298,7 +298,7 @@ class _Run:
         y, lo, hi = p.y[active], p.lo[active], p.hi[active]
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles
-        size = min(_BLOCK, cache.capacity, len(active))
+        size = min(_BLOCK, len(active))
         while not self.budget.spent(self.blocks):
             up, down, b = p.violations(active, beta, f)
             p.beta[active] = beta
@@ -308,8 +308,8 @@ class _Run:
             chosen = _violators(up, down, size, p.bias, self.rng)
             if len(chosen) == 0:
                 break
-            slots = cache.fetch(chosen)
-            K = cache.square(slots, chosen)
+            # its own values are few; columns are made of what moves
+            K = cache.square(chosen)
             part, before = beta[chosen], beta[chosen]
             tol = _INNER_TOL * float(max(up.max(), down.max()))
             shift = p.shift[active[chosen]]
@@ -318,7 +318,9 @@ class _Run:
             change = part - before
             moved = np.flatnonzero(change)
             beta[chosen] = part
-            cache.add_to(f, slots[moved], change[moved])
+            for start in range(0, len(moved), cache.capacity):
+                some = moved[start : start + cache.capacity]
+                cache.add_to(f, cache.fetch(chosen[some]), change[some])
             self.blocks += 1
             if len(moved) == 0:
                 self.stalled = True

@@ -1,0 +1,101 @@
+"""Columns of two values, such as categories one-hot, as bits: how far two rows are apart in them is a count of bits that differ."""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numba import types
+from numba.extending import intrinsic
+
+# Columns of two values, equally far apart, below which comparing numbers takes no longer, and rows that few columns of others pass.
+_FEWEST, _HEAD = 8, 256
+_WORD = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Binary:
+    """Columns of two values that are `gap` apart: their numbers, these values (k,), and the numbers of all others."""
+
+    columns: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    gap: float
+    rest: np.ndarray
+
+    @property
+    def words(self) -> int:
+        return -(-len(self.columns) // _WORD)
+
+    def bits(self, X) -> np.ndarray | None:
+        """(n, words) uint32 of the rows of X (n, d), dense or CSR: a bit is set for the upper value; None where there are other values."""
+        out = np.zeros((X.shape[0], self.words), np.uint32)
+        step = max(1, (1 << 20) // max(1, X.shape[1]))
+        for start in range(0, X.shape[0], step):
+            rows = X[start : start + step]
+            values = (rows.toarray() if sp.issparse(rows) else np.asarray(rows))[:, self.columns]
+            upper = values == self.high
+            if not (upper | (values == self.low)).all():
+                return None
+            padded = np.zeros((len(upper), self.words * _WORD), bool)
+            padded[:, : upper.shape[1]] = upper
+            out[start : start + step] = np.packbits(padded, axis=1, bitorder="little").view(np.uint32)
+        return out
+
+
+def find(X) -> Binary | None:
+    """The columns of X (n, d), dense or CSR, that have two values, of those with the commonest gap; None where they are few."""
+    if X.shape[1] < _FEWEST or X.shape[0] < 2:
+        return None
+    low, high, two = _sparse_values(X) if sp.issparse(X) else _dense_values(X)
+    gaps, counts = np.unique((high - low)[two], return_counts=True)
+    if not len(counts) or counts.max() < _FEWEST:
+        return None
+    gap = gaps[np.argmax(counts)]
+    chosen = two & (high - low == gap)
+    columns, rest = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+    return Binary(columns, low[columns], high[columns], float(gap), rest)
+
+
+def _dense_values(X):
+    """(least, largest, whether these are all there is and two) of each column."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    two = (low < high) & ((X[:_HEAD] == low) | (X[:_HEAD] == high)).all(axis=0)
+    for j in np.flatnonzero(two):
+        two[j] = np.all((X[:, j] == low[j]) | (X[:, j] == high[j]))
+    return low.astype(np.float64), high.astype(np.float64), two
+
+
+def _sparse_values(X):
+    low, high = (values.toarray().ravel() for values in (X.min(axis=0), X.max(axis=0)))
+    other = (X.data != low[X.indices]) & (X.data != high[X.indices])
+    strange = np.bincount(X.indices[other], minlength=X.shape[1]) > 0
+    # zeros that are not stored
+    strange |= (low < 0) & (high > 0) & (np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0])
+    return low.astype(np.float64), high.astype(np.float64), (low < high) & ~strange
+
+
+@intrinsic
+def _count(typing, word):
+    """The bits that are set in an unsigned word of 32."""
+
+    def made(context, builder, signature, given):
+        return builder.ctpop(given[0])
+
+    return types.uint32(types.uint32), made
+
+
+@numba.njit(cache=True, nogil=True)
+def add_differing(left, right, unit, out):
+    """out[i, j] += unit[0] * (bits that differ between left[i] and right[:, j]); left (n, words), right (words, m), out (n, m)."""
+    words = left.shape[1]
+    for i in range(out.shape[0]):
+        sums = out[i]
+        for w in range(0, words - 1, 2):
+            a, b, A, B = left[i, w], left[i, w + 1], right[w], right[w + 1]
+            for j in range(len(sums)):
+                sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))
+        if words % 2:
+            a, A = left[i, words - 1], right[words - 1]
+            for j in range(len(sums)):
+                sums[j] += unit[0] * np.int32(_count(a ^ A[j]))

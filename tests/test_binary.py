@@ -40,7 +40,9 @@ def test_values_are_those_of_the_formula(name, two, form):
     right = kernels.prepare(name, form(Y), params, np.float64, like=left)
     assert left._bits is not None and right._bits is not None
     np.testing.assert_allclose(kernels.block(name, left, right, params), literal(name, X, Y, params["gamma"]), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(kernels.block(name, form(X), form(Y), params, dtype=np.float32), literal(name, X, Y, params["gamma"]), atol=2e-6)
+    np.testing.assert_allclose(
+        kernels.block(name, form(X), form(Y), params, dtype=np.float32), literal(name, X, Y, params["gamma"]), atol=2e-6
+    )
 
 
 @pytest.mark.parametrize("others", [0, 1, 40])

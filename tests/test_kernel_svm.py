@@ -222,7 +222,7 @@ def test_columns_are_kept_and_made_again():
         wanted = np.array(wanted)
         slots = cache.fetch(wanted)
         np.testing.assert_allclose(cache.pool[slots], K[wanted])
-        np.testing.assert_allclose(cache.square(slots, wanted), K[np.ix_(wanted, wanted)])
+        np.testing.assert_allclose(cache.square(wanted), K[np.ix_(wanted, wanted)])
         assert cache.computed == computed
     sums = np.ones(50)
     cache.add_to(sums, slots, np.array([2.0, -1.0]))

@@ -66,7 +66,7 @@ class Prepared:
             self._X = None
 
     def _find_binary(self, X, few):
-        """The columns that are compared as bits; None for what is no distance, or not the same for all shifts."""
+        """The columns that are compared as bits; None for what is no distance, or one that a shift of all rows changes."""
         apart = self.kernel.metric in ("l1", "squared", "l2") and self.kernel.centred
         return binary.find(X) if apart and (few or self._X is None) else None
 
@@ -191,14 +191,10 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
 def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     """Kernel values of rows that are dense, a chunk at a time and a thread at a time."""
     kernel, n_inputs = X.kernel, X.shape[1]
-    as_bits = X._binary is not None and X._binary is Y._binary and X._bits is not None and Y._bits is not None
-    # Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
-    by_product = (len(X._binary.rest) if as_bits else n_inputs) > {"l1": np.inf, "product": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[kernel.metric]
+    as_bits, by_product = _means(X, Y)
     work = np.dtype(np.float64) if by_product and (kernel.metric == "l2" or kernel.exact_in_float64) else out.dtype
     X, Y = X.astype(work), Y.astype(work)
-    as_bits &= not by_product
-    rows, columns = (X.narrow()[0], Y.narrow()[1]) if as_bits else (X.dense(), Y.columns())
-    row_bits, column_bits, unit = (X.narrow()[2], Y.narrow()[3], X.unit(work)) if as_bits else (None, None, None)
+    rows, columns = X.dense() if not as_bits else X.narrow()[0], Y.columns() if not as_bits else Y.narrow()[1]
     row_norms = column_norms = None
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
@@ -227,7 +223,7 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                 else:
                     _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
                     if as_bits:
-                        binary.add_differing(row_bits[i:i_end], column_bits, unit, tile)
+                        binary.add_differing(X.narrow()[2][i:i_end], Y.narrow()[3], X.unit(work), tile)
                 if kernel.metric == "l2":
                     np.sqrt(tile, out=tile)
                 kernel.finish(tile, X.params, n_inputs, lengths)
@@ -237,6 +233,17 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     # One BLAS thread in each of ours: BLAS's own would wait for one another at every chunk.
     with one_blas_thread() if by_product else nullcontext():
         for_ranges(part, -(-out.shape[0] // height), smallest=1 + 20000 // (out.shape[1] * height))
+
+
+def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:
+    """(whether columns of two values are compared as bits, whether the rows are compared by inner products).
+
+    Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
+    """
+    as_bits = X._bits is not None and Y._bits is not None and X._binary is Y._binary
+    most = {"l1": np.inf, "product": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[X.kernel.metric]
+    by_product = (len(X._binary.rest) if as_bits else X.shape[1]) > most
+    return as_bits and not by_product, by_product
 
 
 def scaled_family(name: str, X, params: dict, factors):

@@ -318,8 +318,8 @@ class _Run:
             change = part - before
             moved = np.flatnonzero(change)
             beta[chosen] = part
-            for start in range(0, len(moved), cache.capacity):
-                some = moved[start : start + cache.capacity]
+            for first in range(0, len(moved), cache.capacity):
+                some = moved[first : first + cache.capacity]
                 cache.add_to(f, cache.fetch(chosen[some]), change[some])
             self.blocks += 1
             if len(moved) == 0:

@@ -70,7 +70,7 @@ class RoundFeatures:
 
     def _left(self, n_columns) -> int:
         """Bytes that a Gram matrix of these columns, or of as many as the solver takes together, leaves."""
-        return int(self.memory_mb * 2**20 - _GRAM_BYTES * min(n_columns, largest_working_set(self.memory_mb)) ** 2)
+        return max(0, int(self.memory_mb * 2**20 - _GRAM_BYTES * min(n_columns, largest_working_set(self.memory_mb)) ** 2))
 
     def _made(self, whole, n_used, count=0, new=0):
         """whole with `count` of its rows as codes, and with room for columns that come beside `new` ones.

@@ -1,8 +1,8 @@
 """Every solver before and after: `rfx train` of an older commit and of this one in turns, on the data and sizes of the other scripts.
 
 Seconds of training (features and fit) and of predicting the test rows; the ratio, after divided by before, within the turns; both
-objectives, or scores where there is none. Then the readers: seconds of whole commands. Each command runs once on both sides
-beforehand, so that machine code is there.
+objectives, or scores where there is none. Then the readers, and `train` that is told nothing: seconds of whole commands. Each command
+runs once on both sides beforehand, so that machine code is there.
 """
 
 import argparse

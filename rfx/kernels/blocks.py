@@ -125,11 +125,14 @@ class Prepared:
             self._columns = np.ascontiguousarray(self.dense().T)
         return self._columns
 
-    def narrow(self):
-        """((n, d - k) scaled rows without the k columns that are bits, the same as columns, (n, words) bits, the same as columns)."""
+    def narrow(self) -> tuple:
+        """((n, d - k) scaled rows without the k columns that are compared as bits, (n, words) these bits)."""
+        return np.ascontiguousarray(self.dense()[:, self._binary.rest]), self._bits
+
+    def narrow_columns(self) -> tuple:
+        """`narrow` as columns, contiguous, kept for the next call."""
         if self._narrow is None:
-            rest = np.ascontiguousarray(self.dense()[:, self._binary.rest])
-            self._narrow = rest, np.ascontiguousarray(rest.T), self._bits, np.ascontiguousarray(self._bits.T)
+            self._narrow = tuple(np.ascontiguousarray(part.T) for part in self.narrow())
         return self._narrow
 
     def unit(self, dtype) -> np.ndarray:
@@ -194,7 +197,10 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     as_bits, by_product = _means(X, Y)
     work = np.dtype(np.float64) if by_product and (kernel.metric == "l2" or kernel.exact_in_float64) else out.dtype
     X, Y = X.astype(work), Y.astype(work)
-    rows, columns = X.dense() if not as_bits else X.narrow()[0], Y.columns() if not as_bits else Y.narrow()[1]
+    if as_bits:
+        (rows, row_bits), (columns, column_bits), unit = X.narrow(), Y.narrow_columns(), X.unit(work)
+    else:
+        rows, columns = X.dense(), Y.columns()
     row_norms = column_norms = None
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
@@ -223,7 +229,7 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                 else:
                     _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
                     if as_bits:
-                        binary.add_differing(X.narrow()[2][i:i_end], Y.narrow()[3], X.unit(work), tile)
+                        binary.add_differing(row_bits[i:i_end], column_bits, unit, tile)
                 if kernel.metric == "l2":
                     np.sqrt(tile, out=tile)
                 kernel.finish(tile, X.params, n_inputs, lengths)

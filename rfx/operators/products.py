@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from rfx import env
+from rfx.operators.base import ranges
 from rfx.parallel import check_time, for_ranges
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
@@ -66,23 +67,29 @@ class GramSum:
     def _add(self, number, chunks, Z, rows, weights):
         if self.parts[number] is None:
             self.parts[number] = self._room()
-        totals, products, room = self.parts[number]
         for sign, chosen in chunks:
             check_time()
-            some, roots, gathered = rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), [own[: len(chosen)] for own in room]
+            self._add_chunk(sign, Z, rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), *self.parts[number])
 
-            # inside a part, where each thread has one, these are not shared out again
-            def gather(first, last, some=some, roots=roots, gathered=gathered):
-                for columns, top, own in zip(self.sides, self.tops, gathered):
-                    _gather(Z, some[first:last], columns, roots[first:last], top, own[first:last])
+    def _add_chunk(self, sign, Z, rows, roots, totals, products, room):
+        """Add rows times their roots; from within a part, where each thread has one, the work is not shared out again."""
+        gathered = [own[: len(rows)] for own in room]
 
-            def multiply(first, last, sign=sign, gathered=gathered):
-                for thread in range(first, last):
-                    for side, own, other in self.tiles[thread :: len(products)]:
-                        self._add_tile(sign, gathered[0][:, own], gathered[side][:, other], products[thread], totals[side][own, other])
+        def gather(first, last):
+            for columns, top, own in zip(self.sides, self.tops, gathered):
+                _gather(Z, rows[first:last], columns, roots[first:last], top, own[first:last])
 
-            for_ranges(gather, len(some), 64)
-            for_ranges(multiply, len(products))
+        def multiply(first, last):
+            for thread in range(first, last):
+                for side, own, other in self.tiles[thread :: len(products)]:
+                    total = totals[side][own, other]
+                    product = products[thread][: total.size].reshape(total.shape)
+                    # half the work where a matrix is multiplied by itself
+                    np.matmul(gathered[0][:, own].T, gathered[side][:, other], out=product)
+                    (np.add if sign > 0 else np.subtract)(total, product, out=total)
+
+        for_ranges(gather, len(rows), 64)
+        for_ranges(multiply, len(products))
 
     def _room(self):
         """Sums, products of a tile for each thread, gathered rows: new arrays for every chunk would be new pages of memory every time."""
@@ -91,12 +98,6 @@ class GramSum:
         threads = min(env.threads() if len(self.parts) == 1 else 1, max(1, len(self.tiles)))
         totals = [np.zeros((left, len(columns))) for columns in self.sides]
         return totals, np.empty((threads, largest), self.dtype), [np.empty((CHUNK, len(columns)), self.dtype) for columns in self.sides]
-
-    def _add_tile(self, sign, A, B, room, total):
-        product = room[: total.size].reshape(total.shape)
-        # half the work where A is B
-        np.matmul(A.T, B, out=product)
-        (np.add if sign > 0 else np.subtract)(total, product, out=total)
 
     def total(self):
         """The sum, or the pair of them; nothing can be added any more."""
@@ -117,13 +118,8 @@ class GramSum:
 
 def _tiles(height, width, side, upper):
     """Slices of rows and columns, no longer than `side`, that cover (height, width), or what is on and above its diagonal."""
-    rows, columns = (_slices(size, side) for size in (height, width))
+    rows, columns = (list(ranges(size, max(1, side))) for size in (height, width))
     return [(own, other) for i, own in enumerate(rows) for other in (columns[i:] if upper else columns)]
-
-
-def _slices(size, side):
-    count = -(-size // max(1, side))
-    return [slice(size * k // count, size * (k + 1) // count) for k in range(count)]
 
 
 def _largest(Z, rows, columns):

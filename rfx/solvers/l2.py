@@ -180,7 +180,8 @@ class _Newton:
     def _due(self, count, most, near) -> bool:
         """Whether a new factor is to be made of `rows` rows (set here); most: their square for which it costs ten products.
 
-        A later one has at least twice the rows, and comes when steps have cost as much as it will since the one before.
+        A later one has at least twice the rows, and comes when steps have cost as much as it will since the one before, those of this
+        direction with them, if they are as many as the last one's.
         """
         rows = min(count, max(1024, int(np.sqrt(most)), 2 * self.rows))
         ahead = self.last * most / _TEN

@@ -99,16 +99,15 @@ class GramCache:
         if len(self.columns):
             self._take(new, *Z.gram(new, self.columns, self.weights, self.dtype))
         else:
-            self._take(new, Z.gram(new, None, self.weights, self.dtype), np.empty((len(new), 0)))
+            self._begin(new, Z.gram(new, None, self.weights, self.dtype))
+
+    def _begin(self, columns, square):
+        # what comes from parts that lie elsewhere can't be written to
+        self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
 
     def _take(self, new, square, cross):
         """Append columns, of which square and cross are the Gram matrices with themselves and with those before."""
         old, size = len(self.columns), len(self.columns) + len(new)
-        if not old:
-            # matrices of parts that lie elsewhere can't be written to
-            self.matrix = np.require(square, np.float64, ["C", "W"])
-            self.columns = new
-            return
         if size > len(self.matrix):
             matrix = np.zeros((size, size))
             matrix[:old, :old] = self.matrix[:old, :old]
@@ -129,7 +128,7 @@ class GramCache:
             self.columns, self.matrix = self.columns[:0], np.zeros((0, 0))  # not beside the new one
             square = Z.gram(columns, None, weights, self.dtype)
             self.weights, self._churn = weights.copy(), 0
-            self._take(columns, square, np.empty((len(columns), 0)))
+            self._begin(columns, square)
             return
         change, after = np.where(changed, change, 0.0), np.where(changed, weights, self.weights)
         if count and len(new):

@@ -14,10 +14,10 @@ def number_parts(grids: BinningMap, rows: SpreadRows) -> tuple[Bins, PartsMatrix
     """
     workers = rows.workers
     shared = workers.shared(grids)
-    found = [workers.submit(_number, shared, data) for data in rows.data]
+    found = workers.each(_number, rows.data, common=(shared,))
     bins, tables = merged(workers.results(workers.each(_bins, found)))
     wide = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
-    ids = [workers.submit(_renumbered, own, workers.shared(table), wide) for own, table in zip(found, tables)]
+    ids = workers.each(_renumbered, found, [workers.shared(table) for table in tables], common=(wide,))
     return bins, PartsMatrix(workers, ids, Binned(bins.starts, 1.0 / np.sqrt(grids.n_grids)), rows.counts)
 
 
@@ -30,7 +30,7 @@ def _bins(found):
     return Bins(*found[1:])
 
 
-def _renumbered(found, table, kind):
+def _renumbered(kind, found, table):
     ids, _, starts = found
     out = np.empty(ids.shape, kind)
     for grid in range(len(ids)):

@@ -75,6 +75,10 @@ class Matrix(ABC):
         for rows, part in self.parts():
             yield rows, np.ascontiguousarray(part.to_array())
 
+    def cached_blocks(self):
+        """`row_blocks`, small enough for the cache of one thread where entries are computed."""
+        return self.row_blocks()
+
     def column_blocks(self, width: int | None = None):
         """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a time, as `row_blocks`."""
         n_rows, n_columns = self.shape

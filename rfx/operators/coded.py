@@ -20,6 +20,7 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Rows whose float32 sum joins the float64 one.
 _TOGETHER = 512
 _SAMPLE = 64
+_LANES = 64
 # The code of a row's largest entry where others are to come: with 16 bits, these may be larger by a few hundredths.
 _FIRST = {np.int8: 127, np.int16: 32000}
 _float = np.float32
@@ -46,7 +47,7 @@ def coded(Z: Matrix, kind, room: int = 0) -> "CodedMatrix":
 
     def part(first, last):
         own = numbers[first:last]
-        for rows, block in Z.rows(slice(first, last)).row_blocks():
+        for rows, block in Z.rows(slice(first, last)).cached_blocks():
             store.put(own[rows], block)
 
     parallel.for_ranges(part, len(numbers), smallest=256)
@@ -195,12 +196,28 @@ class CodedMatrix(WalkedMatrix):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
+def _largest(z, room):
+    """The largest size of an entry, by way of those of every 64th in `room`, which a processor compares all at once."""
+    room[:] = 0
+    whole = len(z) - len(z) % _LANES
+    for start in range(0, whole, _LANES):
+        part = z[start : start + _LANES]
+        for k in range(_LANES):
+            room[k] = max(room[k], _float(abs(part[k])))
+    largest = _float(0)
+    for k in range(_LANES):
+        largest = max(largest, room[k])
+    for j in range(whole, len(z)):
+        largest = max(largest, _float(abs(z[j])))
+    return largest
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
 def _encode(Z, places, limit, codes, units):
-    half = _float(0.5)
+    half, room = _float(0.5), np.empty(_LANES, np.float32)
     for i in range(len(Z)):
-        z, own, largest = Z[i], codes[places[i]], _float(0)
-        for j in range(len(z)):
-            largest = max(largest, _float(abs(z[j])))
+        z, own = Z[i], codes[places[i]]
+        largest = _largest(z, room)
         units[places[i]] = largest / _float(limit)
         factor = _float(limit) / largest if largest > 0 else _float(0)
         for j in range(len(z)):
@@ -210,16 +227,14 @@ def _encode(Z, places, limit, codes, units):
 @njit(cache=True, nogil=True)
 def _encode_beside(Z, places, start, limit, codes, units):
     """Whether all of these are within half a unit of a code."""
-    half, least, most = _float(0.5), _float(-limit), _float(limit)
+    half, least, most, room = _float(0.5), _float(-limit), _float(limit), np.empty(_LANES, np.float32)
     fits = True
     for i in range(len(Z)):
         z, own, unit = Z[i], codes[places[i]], units[places[i]]
         factor = _float(1) / unit if unit > 0 else _float(0)
-        largest = _float(0)
         for j in range(len(z)):
-            largest = max(largest, _float(abs(z[j])))
             own[start + j] = np.int32(min(most, max(least, np.floor(_float(z[j] * factor) + half))))
-        fits &= largest <= unit * (most + half)
+        fits &= _largest(z, room) <= unit * (most + half)
     return fits
 
 

@@ -13,16 +13,20 @@ from rfx.operators.coded import WORTH_MB
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.products import CHUNK, GramSum
 from rfx.operators.sparse import SparseMatrix
+from rfx.operators.walked import WalkedMatrix
 
 _DENSE_BYTES = 64 * 2**20
+# What a thread computes at a time where that need not be more, so that it is read from its own cache, and the rows that it takes at least.
+_CACHED_BYTES, _LEAST_ROWS = 2 * 2**20, 64
 # Rows that a Gram matrix is given at a time, and the most that their features may take.
 _GRAM_ROWS, _GRAM_BYTES = 4 * CHUNK, 256 * 2**20
 
 
-class MapMatrix(Matrix):
+class MapMatrix(WalkedMatrix):
     """scale * feature_map(X): a map has n_features, dtype, transform(X, out) and select(columns).
 
-    X: (N, d) array or CSR. block: rows that are computed at a time, by default so many that they take 32 MiB.
+    X: (N, d) array or CSR. block: rows that are computed at a time, by default so many that they take 32 MiB. Products with one vector
+    walk over fewer, each thread over its own, so that they stay in its cache.
     """
 
     cost = COMPUTED
@@ -92,16 +96,59 @@ class MapMatrix(Matrix):
         return out
 
     def matvec(self, W):
-        if W.ndim > 1 or np.count_nonzero(W) == len(W):
+        if W.ndim > 1:
             return super().matvec(W)
-        used = np.flatnonzero(W)
-        return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
+        if np.count_nonzero(W) < len(W):
+            used = np.flatnonzero(W)
+            return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
+        out = np.empty(self.shape[0])
+
+        def part(first, last):
+            for own, block in self.rows(slice(first, last)).cached_blocks():
+                out[first:last][own] = DenseMatrix(block).matvec(W)
+
+        with parallel.one_blas_thread():
+            parallel.for_ranges(part, len(out), 64, work=out.size * len(W))
+        return out
 
     def rmatvec(self, U):
-        if U.ndim > 1 or np.count_nonzero(U) == len(U):
+        if U.ndim > 1:
             return super().rmatvec(U)
-        used = np.flatnonzero(U)
-        return self.rows(used).rmatvec(U[used])
+        if np.count_nonzero(U) < len(U):
+            used = np.flatnonzero(U)
+            return self.rows(used).rmatvec(U[used])
+        return self._walked(lambda Z, rows: Z.rmatvec(U[rows]))
+
+    def normal(self, P, weights=None):
+        if P.ndim > 1:
+            return super().normal(P, weights)
+        return self._walked(lambda Z, rows: Z.normal(P, None if weights is None else weights[rows]))
+
+    def _walk(self, w, loss, y):
+        F = np.empty(self.shape[0])
+
+        def product(Z, rows):
+            F[rows], own = Z._scores_and_gradient(w, loss, y[rows])
+            return own
+
+        return F, self._walked(product)
+
+    def _walked(self, product) -> np.ndarray:
+        """(D,) the sum of product(features of some rows, these rows)."""
+
+        def add(rows, own, buffer):
+            own += product(DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start])), rows)
+
+        size = self._cached_rows
+        with parallel.one_blas_thread():
+            return self._summed(add, size, room=lambda: np.empty((size, self.shape[1]), self.dtype))
+
+    @property
+    def _cached_rows(self) -> int:
+        return max(1, min(self.block, self.shape[0], max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))))
+
+    def cached_blocks(self):
+        return MapMatrix(self.map, self.X, self.scale, self._cached_rows).row_blocks()
 
 
 def computed(feature_map, X, scale: float = 1.0) -> Matrix:

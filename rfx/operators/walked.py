@@ -6,7 +6,7 @@ from numba import njit
 from rfx import parallel
 from rfx.operators.base import Matrix
 
-_PARTS = 4
+_PARTS = 16
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 _float = np.float32
 
@@ -39,7 +39,7 @@ class WalkedMatrix(Matrix):
                     add(slice(start, min(start + together, bounds[k + 1])), own, free)
                     sums[k] += own
 
-        parallel.for_ranges(part, _PARTS)
+        parallel.for_ranges(part, _PARTS, work=self.shape[0] * self.shape[1])
         return sums.sum(axis=0)
 
 

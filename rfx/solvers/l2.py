@@ -64,11 +64,11 @@ def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
             whole = newton.problem(Z, y, budget.tol)
             if warm is None:
                 source = whole.held if whole.held.cost <= READ else Z
-                for count in _levels(len(y)):
-                    part, chosen = source.subset(count)
+                # small ones of rows on workers are fetched before these begin to hold theirs, and solved while they do
+                for part, targets in [_subset(source, y, count) for count in _levels(len(y))]:
                     # rows of what is in memory need no copy
                     part = part if part.cost <= READ else part.hold(budget.memory_mb / 2)
-                    w = newton.run(newton.problem(part, y[chosen], _LEVEL_TOLERANCE), w)
+                    w = newton.run(newton.problem(part, targets, _LEVEL_TOLERANCE), w)
             newton.run(whole, w)
         status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
     except Late:
@@ -245,6 +245,12 @@ class _Problem:
         change = end.f - start.f
         t = line_minimum(self.loss, start.f, change, self.y, self.lam * float(start.w @ p), self.lam * float(p @ p))
         return self.at(start.w + t * p, start.f + t * change)
+
+
+def _subset(Z, y, count):
+    """`count` rows and their targets."""
+    part, chosen = Z.subset(count)
+    return part, y[chosen]
 
 
 def _levels(n_rows):

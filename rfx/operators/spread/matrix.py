@@ -86,9 +86,9 @@ class Binned:
 class PartsMatrix(Matrix):
     """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a RowVector.
 
-    data: a future for each part, from which `recipe` makes its features; counts: the rows of each; index: of a part's rows those that
-    are meant, a future for each part, None for all; made: the same features computed from rows of inputs, where there are such;
-    most_mb: what a worker may hold of them at most.
+    data: a future for each part, from which `recipe` makes its features, or what makes these futures, called when they are needed first;
+    counts: the rows of each; index: of a part's rows those that are meant, a future for each part, None for all; made: the same
+    features computed from rows of inputs, where there are such; most_mb: what a worker may hold of them at most.
     """
 
     # what a part holds is its worker's business
@@ -96,11 +96,17 @@ class PartsMatrix(Matrix):
     rows_here = False
 
     def __init__(self, workers, data, recipe, counts, index=None, made=None, most_mb=np.inf):
-        self.workers, self.data, self.recipe, self.counts, self.index = workers, data, recipe, tuple(counts), index
+        self.workers, self._data, self.recipe, self.counts, self.index = workers, data, recipe, tuple(counts), index
         self.most_mb = most_mb
         columns, dtype = recipe.form
         self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
         self._shared, self.made = None, self if isinstance(recipe, Computed) and index is None else made
+
+    @property
+    def data(self):
+        if callable(self._data):
+            self._data = self._data()
+        return self._data
 
     @property
     def n_grids(self):
@@ -134,7 +140,7 @@ class PartsMatrix(Matrix):
 
     def draw(self, count):
         starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
-        futures = [self.workers.submit(_drawn, n, count, *ends) for ends in zip(starts, starts[1:])]
+        futures = self.workers.each(_drawn, starts[:-1], starts[1:], common=(n, count))
         return RowIndex(self.workers, futures, self.workers.results(self.workers.each(len, futures)))
 
     def subset(self, count):
@@ -153,7 +159,7 @@ class PartsMatrix(Matrix):
         """Held on the workers, where that takes at most `max_mb` and their own bound on each of them."""
         if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
             return self
-        return PartsMatrix(self.workers, self._each(_array), Held((self.shape[1], self.dtype)), self.counts, made=self.made)
+        return self._held(Held((self.shape[1], self.dtype)), _array)
 
     def hold_rows(self, max_mb, kind=None):
         """Held on the workers, whose memory, not this process's, is the bound; kind: int8 or int16 for codes (rfx.operators.coded)."""
@@ -161,9 +167,11 @@ class PartsMatrix(Matrix):
             return self.hold()
         if self._share_mb(kind) > self._bound_mb():
             return self
-        return PartsMatrix(
-            self.workers, self._each(_codes, args=(kind,)), Coded((self.shape[1], self.dtype), kind), self.counts, made=self.made
-        )
+        return self._held(Coded((self.shape[1], self.dtype), kind), _codes, kind)
+
+    def _held(self, recipe, function, *args):
+        """These rows as function(features, *args) has them on the workers, which begin with that when it is needed first."""
+        return PartsMatrix(self.workers, lambda: self._each(function, args=args), recipe, self.counts, made=self.made)
 
     def _share_mb(self, dtype) -> float:
         """MiB that a worker's entries take as numbers of that type."""
@@ -200,10 +208,7 @@ class PartsMatrix(Matrix):
         program, args = self.workers.shared(program), [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
         index = self.index or [None] * len(self.counts)
-        return [
-            self.workers.submit(_apply, function, self._shared, data, at, program, values, *args)
-            for data, at, values in zip(self.data, index, own, strict=True)
-        ]
+        return self.workers.each(_apply, self.data, index, own, common=(function, self._shared, program, args))
 
     def _vector(self, futures, columns) -> RowVector:
         return RowVector.of(self.workers, futures, self.counts, columns)
@@ -231,9 +236,8 @@ class PartsMatrix(Matrix):
     def loss_pass(self, W, loss, y):
         found = self._each(_loss_pass, y, args=(np.asarray(W, np.float64), loss))
         # the sums are taken out before they travel
-        F, sums = self._vector(self.workers.entries(found, 0), W.shape[1:]), self.workers.entries(found, 1)
-        value, G = self.workers.sum(sums)
-        return F, value, G
+        value, G = self.workers.sum(self.workers.entries(found, 1))
+        return RowVector.of(self.workers, found, self.counts, W.shape[1:], entry=0), value, G
 
     def gram(self, left, right=None, weights=None, dtype=None):
         return self._total(_gram, weights, args=(left, right, dtype))
@@ -249,7 +253,8 @@ def fetched(workers, data, counts, index) -> np.ndarray:
     """The scaled rows of the numbers `index`, array or CSR, of parts (X, y) that are futures."""
     owners, local = located(index, counts)
     order = np.argsort(owners, kind="stable")
-    found = workers.results([workers.submit(_rows, data[part], local[owners == part]) for part in np.unique(owners)])
+    used = np.unique(owners)
+    found = workers.results(workers.each(_rows, [data[part] for part in used], [local[owners == part] for part in used]))
     whole = sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
     return whole[np.argsort(order, kind="stable")]
 
@@ -261,7 +266,7 @@ def _rows(data, index):
     return data[0][index]
 
 
-def _apply(function, recipe, data, index, program, leaves, *args):
+def _apply(function, recipe, program, args, data, index, leaves):
     Z = recipe.matrix(data)
     return function(Z if index is None else Z.rows(index), *_evaluated(program, leaves), *args)
 

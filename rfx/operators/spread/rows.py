@@ -77,10 +77,7 @@ class SpreadRows:
         program, leaves = written([vector.node for vector in vectors])
         program, shared = self.workers.shared(program), self.workers.shared(shared)
         own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
-        futures = [
-            self.workers.submit(_apply, function, shared, data, program, values) for data, values in zip(self.data, own, strict=True)
-        ]
-        return self.workers.sum(futures)
+        return self.workers.sum(self.workers.each(_apply, self.data, own, common=(function, shared, program)))
 
 
 def _home(part: int, parts, workers) -> int:
@@ -88,5 +85,5 @@ def _home(part: int, parts, workers) -> int:
     return part * len(workers.addresses) // len(parts)
 
 
-def _apply(function, shared, data, program, leaves):
+def _apply(function, shared, program, data, leaves):
     return function(shared, data[0], *_evaluated(program, leaves))

@@ -7,6 +7,7 @@ here, in their order.
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import getitem
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -88,9 +89,10 @@ class RowVector(NDArrayOperatorsMixin):
         self.workers, self.node, self.counts = workers, node, tuple(counts)
 
     @classmethod
-    def of(cls, workers, futures, counts, columns=()) -> "RowVector":
-        """Of a future for each part, of float64 arrays (n, *columns)."""
-        return cls(workers, Leaf(np.empty((0, *columns)), futures), counts)
+    def of(cls, workers, futures, counts, columns=(), entry=None) -> "RowVector":
+        """Of a future for each part, of float64 arrays (n, *columns), or of tuples whose `entry` that is."""
+        leaf = Leaf(np.empty((0, *columns)), futures)
+        return cls(workers, leaf if entry is None else _Node(getitem, [leaf, entry], leaf.meta), counts)
 
     @classmethod
     def constant(cls, workers, counts, value: float) -> "RowVector":
@@ -164,7 +166,8 @@ class RowVector(NDArrayOperatorsMixin):
         used = np.unique(owners)
         (steps, wanted), leaves = written([self.node])
         program = self.workers.shared((steps, wanted))
-        futures = [self.workers.submit(_chosen, program, [own[p] for own in leaves], local[owners == p]) for p in used]
+        parts = [[own[p] for own in leaves] for p in used], [local[owners == p] for p in used]
+        futures = self.workers.each(_chosen, *parts, common=(program,))
         out = np.empty((len(index), *self.shape[1:]), self.dtype)
         for part, values in zip(used, self.workers.results(futures)):
             out[owners == part] = values
@@ -250,7 +253,7 @@ def tasks(workers, function, nodes) -> list:
     """A future for each part, of function of the values of these nodes."""
     program, leaves = written(nodes)
     program = workers.shared(program)
-    return [workers.submit(_with_values, function, program, list(own)) for own in zip(*leaves, strict=True)]
+    return workers.each(_with_values, [list(own) for own in zip(*leaves, strict=True)], common=(function, program))
 
 
 def located(index, counts):

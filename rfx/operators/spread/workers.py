@@ -9,6 +9,7 @@ import pickle
 import socket
 import time
 from functools import reduce
+from operator import getitem
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class Workers:
 
     def __init__(self, client):
         """Raises ClusterError where there are no workers, or other versions on them."""
-        self.client, self.home = client, _process()
+        self.client, self.home, self._answered = client, _process(), None
         with self.asked():
             threads = cluster.wait_for_workers(client)
             self.addresses, self.threads = sorted(threads), sum(threads.values())
@@ -52,9 +53,19 @@ class Workers:
         with self.asked():
             return self.client.submit(_run, cluster.versions(), self.home, function, *args, pure=False, **where)
 
-    def each(self, function, *parts) -> list:
-        """A future for each part of function of what these lists have for it."""
-        return [self.submit(function, *own) for own in zip(*parts, strict=True)]
+    def each(self, function, *parts, common=()) -> list:
+        """A future for each part of function(*common, *what these lists have for it), all asked for in one message.
+
+        A message to the scheduler waits until 10 ms after the one before: what the last answer was made of is let go when the next
+        question is on its way, not before it.
+        """
+        parallel.check_time()
+        calls = list(zip(*parts, strict=True))
+        given = zip(*((cluster.versions(), self.home, function, *common, *own) for own in calls))
+        with self.asked():
+            futures = self.client.map(_run, *given, key=_run.__name__, pure=False) if calls else []
+        self._answered = None
+        return futures
 
     def everywhere(self, function, *args) -> dict:
         """function(*args) on every worker, by its address."""
@@ -77,13 +88,13 @@ class Workers:
     def _summed(self, futures, most):
         """At most that many futures of sums, by a tree."""
         while len(futures) > most:
-            pairs = [futures[k : k + 2] for k in range(0, len(futures), 2)]
-            futures = [pair[0] if len(pair) == 1 else self.submit(_plus, *pair) for pair in pairs]
+            half, rest = len(futures) // 2, futures[len(futures) - len(futures) % 2 :]
+            futures = [*self.each(_plus, futures[: 2 * half : 2], futures[1 : 2 * half : 2]), *rest]
         return futures
 
     def entries(self, futures, place: int) -> list:
         """The futures of one entry of each of some tuples, taken where these are."""
-        return [self.submit(_entry, own, place) for own in futures]
+        return self.each(getitem, futures, [place] * len(futures))
 
     # ------------------------------------------------------------------ results
 
@@ -105,7 +116,9 @@ class Workers:
             with self.asked():
                 with contextlib.suppress(Waited), self.client.as_current():
                     wait(futures, timeout=_PATIENCE)
-                    return self.client.gather(futures)
+                    found = self.client.gather(futures)
+                    self._answered = futures if _small(found) else None
+                    return found
                 alone = None if self._known() else alone or time.monotonic()
             if alone is not None and time.monotonic() - alone > _ALONE:
                 raise ClusterError(f"no worker is left at {self._address}; start one (dask worker ADDRESS), and train again")
@@ -165,12 +178,13 @@ def _run(expected, home, function, *args):
     return function(*args)
 
 
+def _small(found) -> bool:
+    """Whether workers may keep these results until the next are asked for."""
+    return all(_small(own) if isinstance(own, tuple) else getattr(own, "nbytes", 0) <= _INLINE for own in found)
+
+
 def _same(value):
     return value
-
-
-def _entry(found, place):
-    return found[place]
 
 
 def _plus(a, b):

@@ -50,10 +50,15 @@ COMMANDS = {
 }
 
 
+def python(checkout, *words, folder=None):
+    """What python prints with the package rfx of a checkout, whatever lies in the folder that it is run in (-P)."""
+    command = [sys.executable, "-P", *words]
+    return subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, cwd=folder, capture_output=True, text=True)
+
+
 def run(checkout, words):
     """The row that `rfx train` of a checkout prints, with its seconds; None where it refuses the command."""
-    command = [sys.executable, "-m", "rfx", "train", *words.split(), "--seed", "0", "--json", "--quiet"]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, capture_output=True, text=True)
+    done = python(checkout, "-m", "rfx", "train", *words.split(), "--seed", "0", "--json", "--quiet")
     if done.returncode not in (0, 3):
         print(done.stderr.strip().splitlines()[-1][:200])
         return None
@@ -66,8 +71,7 @@ def run(checkout, words):
 def whole(checkout, words, folder):
     """Seconds of a command in `folder`; None where it is refused."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", "rfx", *words.split()]
-    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(checkout)}, cwd=folder, capture_output=True, text=True)
+    done = python(checkout, "-m", "rfx", *words.split(), folder=folder)
     return {"seconds": time.perf_counter() - start} if done.returncode == 0 else None
 
 
@@ -101,7 +105,12 @@ def main():
     add_pairs(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        compare({"before": checked_out(options.before, folder), "after": ROOT}, options)
+        sides = {"before": checked_out(options.before, folder), "after": ROOT}
+        for checkout in sides.values():
+            found = Path(python(checkout, "-c", "import rfx; print(rfx.__file__)").stdout.strip())
+            if not found.is_relative_to(Path(checkout).resolve()):
+                sys.exit(f"not the package of {checkout} but {found}")
+        compare(sides, options)
 
 
 def compare(sides, options):

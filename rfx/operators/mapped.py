@@ -17,7 +17,7 @@ from rfx.operators.walked import WalkedMatrix
 
 _DENSE_BYTES = 64 * 2**20
 # What a thread computes at a time where that need not be more, so that it is read from its own cache, and the rows that it takes at least.
-_CACHED_BYTES, _LEAST_ROWS = 2 * 2**20, 64
+_CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
 # Rows that a Gram matrix is given at a time, and the most that their features may take.
 _GRAM_ROWS, _GRAM_BYTES = 4 * CHUNK, 256 * 2**20
 

@@ -39,6 +39,18 @@ def test_timed_and_the_machine():
     assert re.fullmatch(r".+, 3 threads, \d+ cores, load \d+\.\d at the start", pairs.machine(3))
 
 
+def test_versions_are_those_of_their_checkouts(monkeypatch, tmp_path):
+    """Whatever package lies in the folder that the script is called in."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    versions = loaded("bench_versions")
+    (tmp_path / "rfx").mkdir()
+    (tmp_path / "rfx" / "__init__.py").write_text("")
+    monkeypatch.chdir(FOLDER.parent)
+    for checkout in (tmp_path, FOLDER.parent):
+        found = versions.python(checkout, "-c", "import rfx; print(rfx.__file__)").stdout.strip()
+        assert Path(found).is_relative_to(checkout)
+
+
 def test_every_benchmark_takes_five_pairs():
     assert loaded().PAIRS == 5
     for path in FOLDER.glob("bench_*.py"):

@@ -48,6 +48,14 @@ def test_rows_of_zeros():
     assert recoded(coded(DenseMatrix(Z), np.int8, 100), np.array([1]), DenseMatrix(features(2))) is None
 
 
+@pytest.mark.parametrize("columns", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("kind", [np.int8, np.int16])
+def test_the_largest_entry_is_found_wherever_it_is(columns, kind):
+    Z = features(columns, 0.5, rows=columns)
+    np.fill_diagonal(Z, RNG.choice([-1.0, 1.0], columns))
+    np.testing.assert_array_equal(np.abs(np.diag(coded(DenseMatrix(Z), kind).store.codes)), np.iinfo(kind).max)
+
+
 def test_no_room_for_more_columns():
     before = coded(DenseMatrix(features(40)), np.int16, 45)
     assert recoded(before, np.arange(40), DenseMatrix(features(6, 0.5))) is None

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from rfx import env, losses
 from rfx.features import sample
 from rfx.features.binning import sample_grids
-from rfx.operators import base
+from rfx.operators import base, mapped
 from rfx.operators.base import COMPUTED, Matrix
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.bits import packed
@@ -343,6 +343,28 @@ def test_the_type_of_codes_follows_the_error_that_is_allowed():
         store.put(np.arange(700), plain)
         changed = np.square(store.at(np.arange(700)).to_array() - plain, dtype=np.float64).sum(axis=1)
         assert changed.mean() < error
+
+
+@pytest.mark.usefixtures("shared_out")
+@pytest.mark.parametrize("block", [None, 3, 100])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_walks_over_computed_features_are_the_same_by_any_number_of_threads(block, kind, monkeypatch):
+    rng = np.random.default_rng(1)
+    Z, plain = MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block), features().astype(np.float64)
+    w, u, weights, y = rng.standard_normal(90), rng.standard_normal(700), rng.random(700), rng.choice([-1.0, 1.0], 700)
+    monkeypatch.setattr(mapped, "_LEAST_ROWS", 1)
+    monkeypatch.setattr(mapped, "_CACHED_BYTES", 7 * 90 * 4)  # seven rows at a time
+    found = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(env, "threads", lambda count=threads: count)
+        found.append([Z.matvec(w), Z.rmatvec(u), Z.normal(w), Z.normal(w, weights), *Z.loss_pass(w, losses.Logistic, y)])
+    F = plain @ w
+    wanted = [F, plain.T @ u, plain.T @ F, plain.T @ (weights * F), F]
+    for own, value in zip(found[0], [*wanted, losses.Logistic.value(F, y).sum(), plain.T @ losses.Logistic.derivative(F, y)], strict=True):
+        near(own, value, 1e-9)
+    for other in found[1:]:
+        for own, first in zip(other, found[0], strict=True):
+            np.testing.assert_array_equal(own, first)
 
 
 def test_rows_that_all_fit_are_kept_from_the_first_walk():

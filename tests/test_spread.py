@@ -166,6 +166,21 @@ def test_features_held_or_computed_are_the_same(workers, folder):
     np.testing.assert_allclose(held.columns(np.array([3, 5])).to_array(), Z.to_array()[:, [3, 5]])
 
 
+def test_workers_begin_to_hold_when_that_is_needed_first(workers, folder, monkeypatch):
+    Z, y = problem(workers, folder)
+    asked, each = [], workers.each
+    monkeypatch.setattr(workers, "each", lambda function, *given, **more: asked.append(function) or each(function, *given, **more))
+    held = Z.hold_rows(np.inf, np.int8)
+    few, chosen = held.subset(20)
+    assert y[chosen].shape == (20,) and few.shape == (20, 50)
+    begun = [function for function in asked if function is matrix._apply]
+    assert not begun, "features of few rows are made here"
+    first = held.normal(np.ones(50))
+    assert sum(function is matrix._apply for function in asked) == 2, "once to hold, once for the product"
+    np.testing.assert_array_equal(held.normal(np.ones(50)), first)
+    assert sum(function is matrix._apply for function in asked) == 3
+
+
 def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
     """What lies on one worker only after a pass is what has a number for each row."""
     sent = []

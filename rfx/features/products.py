@@ -13,9 +13,9 @@ from numba import njit
 
 from rfx import env, parallel
 
-# Columns whose four sums stay in the first cache, and rows that one thread handles at a time.
+# Columns whose four sums stay in the first cache; rows that one thread handles at a time, at least and at most, and products, about.
 BLOCK = 256
-_PART = 256
+_PART, _MOST, _PRODUCTS = 256, 4096, 1 << 18
 _TOGETHER = 4
 # A sum may be fused with its product, but nothing may change places.
 _CHAIN = {"contract"}
@@ -41,7 +41,8 @@ class Vectors:
 
         n_rows, threads = X.shape[0], env.threads()
         # of nearly the same size, and as many for each thread
-        count = threads * -(-n_rows // (_PART * threads))
+        most = min(_MOST, max(_PART, _PRODUCTS // max(1, self.W.shape[1])))
+        count = threads * -(-n_rows // (most * threads))
         size = _TOGETHER * -(-n_rows // (_TOGETHER * max(1, count)))
 
         def part(first, last):
@@ -76,10 +77,20 @@ def _packed(X):
     if sp.issparse(X):
         _pack_sparse(X.indptr, X.indices, X.data, values, inputs, counts)
     else:
-        low, high = (2 * np.count_nonzero(X == end, axis=1) > X.shape[1] for end in (-1, 1))
-        shifts[:] = high.astype(np.float64) - low
+        _find_shifts(X, shifts)
         _pack_dense(X, values, inputs, counts, shifts)
     return values, inputs, counts, shifts
+
+
+@njit(cache=True, nogil=True)
+def _find_shifts(X, shifts):
+    """shifts_i <- -1 or 1 where more than half of the inputs of row i are that, else 0."""
+    for i in range(len(X)):
+        x, low, high = X[i], 0, 0
+        for j in range(len(x)):
+            low += x[j] == -1
+            high += x[j] == 1
+        shifts[i] = (2 * high > len(x)) - np.float64(2 * low > len(x))
 
 
 @njit(cache=True, nogil=True)

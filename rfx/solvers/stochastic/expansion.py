@@ -7,6 +7,7 @@ S coef - before, where `before` holds, for every change of coef, the change time
 
 import numpy as np
 
+from rfx.operators.mapped import MapMatrix
 from rfx.parallel import matmul
 
 # Rows of a large set of which the features of a piece are made together, and rows whose products are summed in float32.
@@ -114,6 +115,10 @@ class Expansion:
         out = np.zeros((X.shape[0], coef.shape[1]))
         for low, high in self._pieces(start, stop):
             features = self.map.sampled(low, high)
+            if self.n_outputs == 1 and len(out) > ROWS:
+                # each thread for itself, by what fits into its cache
+                out[:, 0] += MapMatrix(features, X).matvec(coef[low:high, 0])
+                continue
             weights = coef[low:high].astype(self.map.dtype)
             for first in range(0, len(out), ROWS):
                 Z = self.transform(features, X[first : first + ROWS])

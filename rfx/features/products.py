@@ -51,7 +51,7 @@ class Vectors:
                 rows = slice(k * size, min((k + 1) * size, n_rows))
                 function(rows, _packed(X[rows]))
 
-        parallel.for_ranges(part, -(-n_rows // max(1, size)))
+        parallel.for_ranges(part, -(-n_rows // max(1, size)), work=n_rows * self.W.size)
 
     def times(self, X, out, finish=None):
         """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each part, while it is in cache."""

@@ -44,7 +44,7 @@ CASES = {
 
 # Whole commands, on rows that are written for them.
 COMMANDS = {
-    "bench_reader: LIBSVM text": "convert rows.svm out.svm",
+    "bench_reader: LIBSVM text": "featurize rows.svm --map fourier -n 1 --gamma 1 -o out.svm",
     "bench_reader: CSV": "convert rows.csv out.svm --target 1 --no-header",
     "train on a file, all left to rfx": "train --method rf --data few.svm",
 }

@@ -75,6 +75,32 @@ def test_a_signal_leaves_nothing_half_written(number, data):
     assert list(data.parent.iterdir()) == [data]
 
 
+HALF_MADE = """
+import os, sys
+from rfx import interrupts
+class Half:
+    def __init__(self):
+        os.kill(os.getpid(), int(sys.argv[1]))
+        self.whole = True
+    def __del__(self):
+        self.whole
+with interrupts.terminate_as_interrupt():
+    try:
+        with interrupts.terminate_as_interrupt():
+            Half()
+    except KeyboardInterrupt:
+        code = 130
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_being_made_at_an_interrupt_ends_in_silence(number):
+    """As objects of numba's compiler do not, of themselves."""
+    done = subprocess.run([sys.executable, "-c", HALF_MADE, str(int(number))], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_ctrl_c_while_rfx_is_imported_shows_no_traceback(monkeypatch, capsys):
     class Importing(types.ModuleType):
         def __getattr__(self, name):

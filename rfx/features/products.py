@@ -13,9 +13,10 @@ from numba import njit
 
 from rfx import env, parallel
 
-# Columns whose four sums stay in the first cache; rows that one thread handles at a time, at least and at most, and products, about.
+# Columns whose four sums stay in the first cache.
 BLOCK = 256
-_PART, _MOST, _PRODUCTS = 256, 4096, 1 << 18
+# Rows that one thread handles at a time: those of about so many features, but at least, and at most, so many.
+_ENTRIES, _LEAST, _MOST = 1 << 18, 256, 4096
 _TOGETHER = 4
 # A sum may be fused with its product, but nothing may change places.
 _CHAIN = {"contract"}
@@ -41,7 +42,7 @@ class Vectors:
 
         n_rows, threads = X.shape[0], env.threads()
         # of nearly the same size, and as many for each thread
-        most = min(_MOST, max(_PART, _PRODUCTS // max(1, self.W.shape[1])))
+        most = min(_MOST, max(_LEAST, _ENTRIES // max(1, self.W.shape[1])))
         count = threads * -(-n_rows // (most * threads))
         size = _TOGETHER * -(-n_rows // (_TOGETHER * max(1, count)))
 

@@ -20,6 +20,7 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Rows whose float32 sum joins the float64 one.
 _TOGETHER = 512
 _SAMPLE = 64
+# Entries that are compared with as many others at a time.
 _LANES = 64
 # The code of a row's largest entry where others are to come: with 16 bits, these may be larger by a few hundredths.
 _FIRST = {np.int8: 127, np.int16: 32000}

@@ -1,16 +1,21 @@
 """SIGTERM handled as Ctrl-C is, so that nothing half-written is left behind."""
 
+import os
 import signal
 import sys
 import threading
 from contextlib import contextmanager
+
+# Seconds after which an interrupt is made once more.
+_SOON = 0.02
 
 
 @contextmanager
 def terminate_as_interrupt():
     """cron and `timeout` send SIGTERM where a person types Ctrl-C; within the block it raises KeyboardInterrupt, once.
 
-    After either, until its end, objects that were being made, such as those of numba's compiler, go in silence.
+    After either, until its end, objects that were being made, such as those of numba's compiler, go in silence, and an interrupt that
+    one of them swallowed at its end is made once more.
     """
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is _terminate:
         yield
@@ -33,5 +38,13 @@ def _terminate(number, frame):
 
 
 def _interrupt(number, frame):
-    sys.unraisablehook = lambda unraisable: None
+    sys.unraisablehook = _swallowed
     raise KeyboardInterrupt
+
+
+def _swallowed(unraisable):
+    if unraisable.exc_type is KeyboardInterrupt:
+        signal.signal(signal.SIGTERM, _terminate)
+        again = threading.Timer(_SOON, os.kill, (os.getpid(), signal.SIGTERM))
+        again.daemon = True
+        again.start()

@@ -101,6 +101,30 @@ def test_what_was_being_made_at_an_interrupt_ends_in_silence(number):
     assert (done.returncode, done.stderr) == (130, "")
 
 
+SWALLOWED = """
+import os, sys, time
+from rfx import interrupts
+class Whole:
+    def __del__(self):
+        os.kill(os.getpid(), int(sys.argv[1]))
+        time.sleep(0)
+code = 0
+with interrupts.terminate_as_interrupt():
+    try:
+        Whole()
+        time.sleep(30)
+    except KeyboardInterrupt:
+        code = 130
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_that_an_object_swallows_at_its_end_is_not_lost(number):
+    done = subprocess.run([sys.executable, "-c", SWALLOWED, str(int(number))], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_ctrl_c_while_rfx_is_imported_shows_no_traceback(monkeypatch, capsys):
     class Importing(types.ModuleType):
         def __getattr__(self, name):

@@ -17,6 +17,8 @@ from rfx import env, parallel
 BLOCK = 256
 # Rows that one thread handles at a time: those of about so many features, but at least, and at most, so many.
 _ENTRIES, _LEAST, _MOST = 1 << 18, 256, 4096
+# Multiplications that one in float64 counts for, with what becomes of the product.
+_WORK = 1.5
 _TOGETHER = 4
 # A sum may be fused with its product, but nothing may change places.
 _CHAIN = {"contract"}
@@ -52,7 +54,7 @@ class Vectors:
                 rows = slice(k * size, min((k + 1) * size, n_rows))
                 function(rows, _packed(X[rows]))
 
-        parallel.for_ranges(part, -(-n_rows // max(1, size)), work=n_rows * self.W.size)
+        parallel.for_ranges(part, -(-n_rows // max(1, size)), work=_WORK * n_rows * self.W.size)
 
     def times(self, X, out, finish=None):
         """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each part, while it is in cache."""

@@ -6,8 +6,8 @@ import sys
 import threading
 from contextlib import contextmanager
 
-# Seconds after which an interrupt is made once more.
-_SOON = 0.02
+# Seconds after which an interrupt is made once more; those that are to come.
+_SOON, _coming = 0.02, []
 
 
 @contextmanager
@@ -26,6 +26,8 @@ def terminate_as_interrupt():
     try:
         yield
     finally:
+        while _coming:
+            _coming.pop().cancel()
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -45,6 +47,6 @@ def _interrupt(number, frame):
 def _swallowed(unraisable):
     if unraisable.exc_type is KeyboardInterrupt:
         signal.signal(signal.SIGTERM, _terminate)
-        again = threading.Timer(_SOON, os.kill, (os.getpid(), signal.SIGTERM))
-        again.daemon = True
-        again.start()
+        _coming.append(threading.Timer(_SOON, os.kill, (os.getpid(), signal.SIGTERM)))
+        _coming[-1].daemon = True
+        _coming[-1].start()

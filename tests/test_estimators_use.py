@@ -7,6 +7,7 @@ import re
 import zipfile
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -230,7 +231,6 @@ def test_kmer_features():
 
 
 def test_set_output_gives_frames():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     made = estimators.FourierFeatures(n_features=5).set_output(transform="pandas")
     out = made.fit_transform(frame)
@@ -291,7 +291,6 @@ def test_a_model_file_opens_as_the_estimator(estimator, tmp_path):
 
 
 def test_labels_and_names_come_back(tmp_path):
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     for labels in (WORDS, np.digitize(RADIUS, [2.0]) * 7, RADIUS > 2):
         model = estimators.RFClassifier(n_features=50).fit(frame, labels)
@@ -337,7 +336,6 @@ def test_a_strangers_labels_are_a_sentence(tmp_path):
 
 
 def test_the_command_line_predicts_words_by_the_names_of_columns(tmp_path, capfd):
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     model = estimators.RFClassifier(n_features=50).fit(frame, WORDS)
     model.save(tmp_path / "m.npz")

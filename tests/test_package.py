@@ -19,9 +19,10 @@ def config():
 
 def tracked():
     """The project's files, as git has them; in an unpacked sdist there is no git to ask."""
-    done = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
-    if done.returncode or not (ROOT / ".git").exists():
+    if not (ROOT / ".git").exists():
         pytest.skip("not a checkout")
+    done = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     return [name for name in done.stdout.splitlines() if (ROOT / name).exists()]
 
 

@@ -8,6 +8,7 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,7 +48,6 @@ def test_append_and_read_round_trip(tmp_path):
 
 
 def test_numpy_values_are_written_as_plain_ones(tmp_path):
-    np = pytest.importorskip("numpy")
     path = tmp_path / "r.csv"
     results.append(path, row(score=np.float64(0.1), n_train=np.int64(7), converged=np.bool_(False),
                              params={"gamma": np.float32(0.5)}))  # fmt: skip

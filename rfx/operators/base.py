@@ -75,9 +75,9 @@ class Matrix(ABC):
         for rows, part in self.parts():
             yield rows, np.ascontiguousarray(part.to_array())
 
-    def cached_blocks(self):
-        """`row_blocks`, small enough for the cache of one thread where entries are computed."""
-        return self.row_blocks()
+    def cached_blocks(self, first: int, last: int):
+        """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's cache where entries are computed."""
+        return self.rows(slice(first, last)).row_blocks()
 
     def column_blocks(self, width: int | None = None):
         """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a time, as `row_blocks`."""

@@ -22,7 +22,7 @@ def packed(Z: Matrix, heights) -> "BitMatrix":
 
     def part(first, last):
         own = bits[first:last]
-        for rows, block in Z.rows(slice(first, last)).cached_blocks():
+        for rows, block in Z.cached_blocks(first, last):
             _pack(block, own[rows])
 
     parallel.for_ranges(part, n_rows, smallest=256)

@@ -48,7 +48,7 @@ def coded(Z: Matrix, kind, room: int = 0) -> "CodedMatrix":
 
     def part(first, last):
         own = numbers[first:last]
-        for rows, block in Z.rows(slice(first, last)).cached_blocks():
+        for rows, block in Z.cached_blocks(first, last):
             store.put(own[rows], block)
 
     parallel.for_ranges(part, len(numbers), smallest=256)

@@ -104,7 +104,7 @@ class MapMatrix(WalkedMatrix):
         out = np.empty(self.shape[0])
 
         def part(first, last):
-            for own, block in self.rows(slice(first, last)).cached_blocks():
+            for own, block in self.cached_blocks(first, last):
                 out[first:last][own] = DenseMatrix(block).matvec(W)
 
         with parallel.one_blas_thread():
@@ -147,8 +147,11 @@ class MapMatrix(WalkedMatrix):
     def _cached_rows(self) -> int:
         return max(1, min(self.block, self.shape[0], max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))))
 
-    def cached_blocks(self):
-        return MapMatrix(self.map, self.X, self.scale, self._cached_rows).row_blocks()
+    def cached_blocks(self, first, last):
+        size = self._cached_rows
+        buffer = np.empty((size, self.shape[1]), self.dtype)
+        for own in ranges(last - first, size):
+            yield own, self._features(slice(first + own.start, first + own.stop), buffer[: own.stop - own.start])
 
 
 def computed(feature_map, X, scale: float = 1.0) -> Matrix:

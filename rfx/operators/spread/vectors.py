@@ -7,7 +7,7 @@ here, in their order.
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import getitem
+from operator import itemgetter
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -92,7 +92,7 @@ class RowVector(NDArrayOperatorsMixin):
     def of(cls, workers, futures, counts, columns=(), entry=None) -> "RowVector":
         """Of a future for each part, of float64 arrays (n, *columns), or of tuples whose `entry` that is."""
         leaf = Leaf(np.empty((0, *columns)), futures)
-        return cls(workers, leaf if entry is None else _Node(getitem, [leaf, entry], leaf.meta), counts)
+        return cls(workers, leaf if entry is None else _Node(itemgetter(entry), [leaf], leaf.meta), counts)
 
     @classmethod
     def constant(cls, workers, counts, value: float) -> "RowVector":

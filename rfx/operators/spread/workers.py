@@ -9,7 +9,7 @@ import pickle
 import socket
 import time
 from functools import reduce
-from operator import getitem
+from operator import itemgetter
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class Workers:
         calls = list(zip(*parts, strict=True))
         given = zip(*((cluster.versions(), self.home, function, *common, *own) for own in calls))
         with self.asked():
-            futures = self.client.map(_run, *given, key=_run.__name__, pure=False) if calls else []
+            futures = self.client.map(_run, *given, pure=False) if calls else []
         self._answered = None
         return futures
 
@@ -88,13 +88,13 @@ class Workers:
     def _summed(self, futures, most):
         """At most that many futures of sums, by a tree."""
         while len(futures) > most:
-            half, rest = len(futures) // 2, futures[len(futures) - len(futures) % 2 :]
-            futures = [*self.each(_plus, futures[: 2 * half : 2], futures[1 : 2 * half : 2]), *rest]
+            even = len(futures) // 2 * 2
+            futures = [*self.each(_plus, futures[:even:2], futures[1:even:2]), *futures[even:]]
         return futures
 
     def entries(self, futures, place: int) -> list:
         """The futures of one entry of each of some tuples, taken where these are."""
-        return self.each(getitem, futures, [place] * len(futures))
+        return self.each(itemgetter(place), futures)
 
     # ------------------------------------------------------------------ results
 

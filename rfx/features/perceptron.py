@@ -8,6 +8,7 @@ from numba import njit
 
 from rfx import parallel
 from rfx.features.base import FeatureMap
+from rfx.features.products import BLOCK, add_group, start_group
 from rfx.features.random import normals, uniforms
 from rfx.kernels.signs import Perceptron, Stump, perceptron_constant
 from rfx.model import Array
@@ -71,8 +72,8 @@ class PerceptronMap(FeatureMap):
         return self.arrays["scales"]
 
     def compute(self, X, out):
-        thresholds, scales = self.arrays["thresholds"], self.arrays["scales"]
-        self._project_and(lambda Z: _signs(Z, thresholds, scales), X, out)
+        vectors, thresholds, scales = self._vectors, self.arrays["thresholds"], self.arrays["scales"]
+        vectors.each_part(self._rows(X), lambda rows, packed: _signs(*packed, vectors.W, vectors.sums, thresholds, scales, out[rows]))
 
     def quick_decision(self, X, coef):
         """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once for each output.
@@ -131,11 +132,26 @@ class StumpMap(FeatureMap):
         parallel.for_ranges(part, len(out), smallest=64)
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _signs(values, inputs, counts, shifts, W, sums, thresholds, scales, out):
+    """out <- +scales where packed rows times W, in the map's type, reach the thresholds, else -scales."""
+    n, columns = out.shape
+    totals = np.empty((4, BLOCK))
+    for low in range(0, columns, BLOCK):
+        high = min(low + BLOCK, columns)
+        for g in range(len(counts)):
+            rows = min(4, n - 4 * g)
+            for r in range(rows):
+                start_group(shifts[4 * g + r], sums[low:high], totals[r])
+            add_group(values[g], inputs[g], counts[g], W, low, high, totals)
+            for r in range(rows):
+                _sign(totals[r], thresholds[low:high], scales[low:high], out[4 * g + r, low:high])
+
+
 @njit(cache=True, nogil=True)
-def _signs(Z, thresholds, scales):
-    for i in range(Z.shape[0]):
-        for j in range(Z.shape[1]):
-            Z[i, j] = scales[j] if Z[i, j] >= thresholds[j] else -scales[j]
+def _sign(products, thresholds, scales, out):
+    for j in range(len(out)):
+        out[j] = scales[j] if thresholds.dtype.type(products[j]) >= thresholds[j] else -scales[j]
 
 
 @njit(cache=True, nogil=True)

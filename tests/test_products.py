@@ -1,11 +1,15 @@
 """Weighted Gram matrices, chunk by chunk: a sum for each thread, and one that is shared out in tiles."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from rfx import env
+from rfx.features import sample
 from rfx.operators import products
-from rfx.operators.products import GramSum, weighted_gram
+from rfx.operators.mapped import MapMatrix
+from rfx.operators.products import GramSum, weighted_gram, working_bytes
 
 
 @pytest.fixture
@@ -77,3 +81,18 @@ def test_a_large_sum_takes_its_own_size_once(monkeypatch):
     assert (len(large.parts), len(few.parts)) == (1, 8)
     totals, room, _ = large._room()
     assert totals[0].shape == (2100, 2100) and room.nbytes <= 8 * 4 * 512**2
+
+
+@pytest.mark.parametrize("columns, rows", [(300, 9000), (1500, 9000), (2200, 9000), (2200, 500)])
+def test_a_gram_matrix_takes_no_more_memory_than_is_told(columns, rows):
+    rng = np.random.default_rng(0)
+    Z = MapMatrix(sample("gaussian", 3, columns, 0, gamma=1.0), rng.normal(size=(rows, 3)).astype(np.float32))
+    old, new = np.arange(columns - columns // 4), np.arange(columns - columns // 4, columns)
+    signs = rng.choice([-1.0, 1.0], rows)
+    Z.gram_update(old[:5], signs, new[:5], np.ones(rows))
+    tracemalloc.start()
+    found = Z.gram_update(old, signs, new, np.ones(rows))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    told = working_bytes(rows, columns, 4)
+    assert sum(part.nbytes for part in found) < told and 0.6 * told < peak < told + 8 * 2**20

@@ -11,15 +11,15 @@ from rfx.operators.base import COMPUTED, Matrix, block_size, default_memory_mb, 
 from rfx.operators.bits import packed
 from rfx.operators.coded import WORTH_MB
 from rfx.operators.dense import DenseMatrix
-from rfx.operators.products import CHUNK, GramSum
+from rfx.operators.products import GIVEN, GramSum
 from rfx.operators.sparse import SparseMatrix
 from rfx.operators.walked import WalkedMatrix
 
 _DENSE_BYTES = 64 * 2**20
 # What a thread computes at a time where that need not be more, so that it is read from its own cache, and the rows that it takes at least.
 _CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
-# Rows that a Gram matrix is given at a time, and the most that their features may take.
-_GRAM_ROWS, _GRAM_BYTES = 4 * CHUNK, 256 * 2**20
+# The most that the features of rows may take that a Gram matrix is given at a time.
+_GRAM_BYTES = 256 * 2**20
 
 
 class MapMatrix(WalkedMatrix):
@@ -67,14 +67,19 @@ class MapMatrix(WalkedMatrix):
         wanted = [(left, right, np.ones(self.shape[0]) if weights is None else weights) for left, right, weights in wanted]
         columns = np.unique(np.concatenate([side for left, right, _ in wanted for side in (left, right) if side is not None]))
         used = np.flatnonzero(np.any([weights != 0 for _, _, weights in wanted], axis=0))
-        own, sums = MapMatrix(self.map.select(columns), self.X[used], self.scale), []
+        own, sums = MapMatrix(self.map.select(columns), self.X, self.scale), []
         for left, right, weights in wanted:
             at = [None if side is None else np.searchsorted(columns, side) for side in (left, right)]
-            sums.append(GramSum(*at, np.count_nonzero(weights), dtype or self.dtype, np.abs(weights).max(initial=0.0)))
-        own.block = max(own.block, min(_GRAM_ROWS, block_size(own.shape[1], own.dtype, _GRAM_BYTES)))
-        for rows, block in own.row_blocks():
+            peak = np.abs(weights).max(initial=0.0)
+            sums.append(GramSum(*at, np.count_nonzero(weights), dtype or self.dtype, peak, len(columns)))
+        most = GIVEN // (2 if sums[0].large else 1)
+        most = max(own.block, min(most, block_size(own.shape[1], own.dtype, _GRAM_BYTES)))
+        buffer = np.empty((min(most, len(used)), own.shape[1]), own.dtype)
+        for part in ranges(len(used), most):
+            rows = used[part]
+            block = own._features(rows, buffer[: len(rows)])
             for total, (*_, weights) in zip(sums, wanted):
-                total.add(block, np.arange(len(block)), weights[used[rows]])
+                total.add(block, np.arange(len(block)), weights[rows])
         return [total.total() for total in sums]
 
     @property

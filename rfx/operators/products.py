@@ -13,8 +13,19 @@ CHUNK = 2048
 SMALL = 2**28
 # Rows by which the size of a column is judged.
 _TOP = 256
-# Entries of a sum up to which each thread has one of its own, and columns of a tile beyond.
-_ONE_TILE, _TILE = 2**22, 512
+# Columns on all sides of a sum up to which each thread has one of its own, and those of a tile beyond.
+_ONE_TILE, _TILE = 2**11, 512
+# Rows that sums are given at a time, chunks for each thread, where they are computed; half as many for a sum that all threads work on.
+GIVEN = 4 * CHUNK
+
+
+def working_bytes(n_rows: int, columns: int, itemsize: int) -> int:
+    """Bytes, beside itself, that the Gram matrix of so many columns takes while GramSum makes it of computed rows."""
+    large, itemsize = columns > _ONE_TILE, 8 if n_rows * columns**2 <= SMALL else itemsize
+    sums, rows = (1, GIVEN // 2) if large else (env.threads(), GIVEN)
+    entry = 8 if large else 8 + itemsize
+    # chunks are of at most two kinds of columns
+    return sums * entry * columns**2 + (min(n_rows, rows) + 2 * sums * min(n_rows, CHUNK)) * columns * itemsize
 
 
 def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
@@ -37,13 +48,17 @@ class GramSum:
     is multiplied by itself, and lets other threads run meanwhile, which scipy.linalg.blas does not.
     """
 
-    def __init__(self, left, right, n_rows: int, dtype, peak: float):
-        """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak: the largest weight, by its size."""
+    def __init__(self, left, right, n_rows: int, dtype, peak: float, beside: int = 0):
+        """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak: the largest weight, by its size.
+
+        beside: columns of all sums that are made at the same time, where they are more.
+        """
         self.sides = (left,) if right is None else (left, right)
-        entries, threads = len(left) * sum(map(len, self.sides)), env.threads()
-        self.dtype, self.peak, self.tops = np.dtype(np.float64 if n_rows * entries <= SMALL else dtype), peak or 1.0, None
-        self.parts = [None] * (max(1, min(threads, -(-n_rows // CHUNK))) if entries <= _ONE_TILE else 1)
-        side = max(map(len, self.sides)) if entries <= _ONE_TILE else _TILE
+        width, threads = sum(map(len, self.sides)), env.threads()
+        self.dtype, self.peak, self.tops = np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype), peak or 1.0, None
+        self.large, self.n_rows = max(width, beside) > _ONE_TILE, n_rows  # large: one sum for all threads
+        self.parts = [None] * (1 if self.large else max(1, min(threads, -(-n_rows // CHUNK))))
+        side = _TILE if self.large else max(map(len, self.sides))
         self.tiles = [(k, *tile) for k, columns in enumerate(self.sides) for tile in _tiles(len(left), len(columns), side, upper=k == 0)]
 
     def add(self, Z, rows, weights):
@@ -93,11 +108,11 @@ class GramSum:
 
     def _room(self):
         """Sums, products of a tile for each thread, gathered rows: new arrays for every chunk would be new pages of memory every time."""
-        left = len(self.sides[0])
+        left, rows = len(self.sides[0]), min(CHUNK, self.n_rows)
         largest = max([(own.stop - own.start) * (other.stop - other.start) for _, own, other in self.tiles], default=0)
         threads = min(env.threads() if len(self.parts) == 1 else 1, max(1, len(self.tiles)))
         totals = [np.zeros((left, len(columns))) for columns in self.sides]
-        return totals, np.empty((threads, largest), self.dtype), [np.empty((CHUNK, len(columns)), self.dtype) for columns in self.sides]
+        return totals, np.empty((threads, largest), self.dtype), [np.empty((rows, len(columns)), self.dtype) for columns in self.sides]
 
     def total(self):
         """The sum, or the pair of them; nothing can be added any more."""

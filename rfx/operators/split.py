@@ -9,8 +9,8 @@ class SplitRows(Matrix):
     """Rows from several matrices with the same columns."""
 
     def __init__(self, pieces):
-        """pieces: (row numbers, matrix of these rows), every row in one of them."""
-        self.pieces = [(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)]
+        """pieces: (row numbers, matrix of these rows), every row in one of them; what is computed, and needs more memory, goes first."""
+        self.pieces = sorted([(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)], key=lambda piece: not piece[1].computed)
         matrices = [Z for _, Z in self.pieces]
         n_rows = sum(Z.shape[0] for Z in matrices)
         self.shape, self.dtype = (n_rows, matrices[0].shape[1]), matrices[0].dtype

@@ -3,14 +3,17 @@
 import numpy as np
 
 from rfx.operators.coded import WORTH_MB, CodedMatrix, code_type, coded, recoded
+from rfx.operators.products import working_bytes
 from rfx.operators.split import SplitRows, hold_part
 from rfx.solvers.l1.newton import columns_held, largest_working_set
 
 # Part of the memory that a round's features may take; Gram matrices take up to half of it.
 _HELD = 0.6
-# Bytes for an entry of a Gram matrix beside codes, and the part of lambda by which these may change a gradient: early rounds need no
-# more, and the last one sets right what is left.
-_GRAM_BYTES, _GRADIENT = 32, 0.2
+# Bytes for an entry of a Gram matrix of what is held and what is computed: itself and the one that was made first; bytes for each row of
+# vectors over the rows; MiB for compiled functions and what BLAS and the allocator keep, of a small memory a part.
+_GRAM_BYTES, _ROW_BYTES, _KEPT_MB, _KEPT = 16, 128, 128, 0.125
+# The part of lambda by which codes may change a gradient: early rounds need no more, and the last one sets right what is left.
+_GRADIENT = 0.2
 # The least part of the rows that codes of them are worth while for.
 _LEAST = 0.5
 
@@ -70,7 +73,9 @@ class RoundFeatures:
 
     def _left(self, n_columns) -> int:
         """Bytes that a Gram matrix of these columns, or of as many as the solver takes together, leaves."""
-        return max(0, int(self.memory_mb * 2**20 - _GRAM_BYTES * min(n_columns, largest_working_set(self.memory_mb)) ** 2))
+        n_rows, together = self.Z.shape[0], min(n_columns, largest_working_set(self.memory_mb))
+        taken = _GRAM_BYTES * together**2 + working_bytes(n_rows, together, self.Z.dtype.itemsize) + _ROW_BYTES * n_rows
+        return max(0, int((self.memory_mb - min(_KEPT_MB, _KEPT * self.memory_mb)) * 2**20) - taken)
 
     def _made(self, whole, n_used, count=0, new=0):
         """whole with `count` of its rows as codes, and with room for columns that come beside `new` ones.
@@ -86,7 +91,6 @@ class RoundFeatures:
         if count:
             first = coded(whole.rows(slice(0, count)), self.kind)
             return SplitRows([(np.arange(count), first), (np.arange(count, n_rows), whole.rows(slice(count, n_rows)))])
-        found = whole.hold(_HELD * self.memory_mb)
-        if not found.computed or self._few(whole, n_used):
-            return found
-        return hold_part(whole, min(_HELD * self.memory_mb, self._left(n_columns) / 2**20))
+        limit = min(_HELD * self.memory_mb, self._left(n_columns) / 2**20)
+        found = whole.hold(limit)
+        return found if not found.computed or self._few(whole, n_used) else hold_part(whole, limit)

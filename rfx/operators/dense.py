@@ -185,21 +185,20 @@ def _combine(Z, rows, values, out):
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _dot_rows(Z, rows, w, out):
-    """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often."""
+    """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; of an odd number, the last with itself.
+
+    A loop of its own would add the last row's terms in another order: its sum would depend on how many rows came before it.
+    """
     count, n_columns = len(rows), Z.shape[1]
-    for i in range(0, count - 1, 2):
-        a, b = Z[rows[i]], Z[rows[i + 1]]
+    for i in range(0, count, 2):
+        k = min(i + 1, count - 1)
+        a, b = Z[rows[i]], Z[rows[k]]
         first, second = 0.0, 0.0
         for j in range(n_columns):
             first += a[j] * w[j]
             second += b[j] * w[j]
+        out[k] = second
         out[i] = first
-        out[i + 1] = second
-    if count % 2:
-        a, last = Z[rows[count - 1]], 0.0
-        for j in range(n_columns):
-            last += a[j] * w[j]
-        out[count - 1] = last
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

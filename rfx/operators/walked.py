@@ -45,21 +45,17 @@ class WalkedMatrix(Matrix):
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def dot_rows(codes, rows, units, w, out):
-    """out_i <- unit_i codes[rows_i].w."""
+    """out_i <- unit_i codes[rows_i].w, two rows at a time; of an odd number, the last with itself."""
     count = len(rows)
-    for i in range(0, count - 1, 2):
-        a, b = codes[rows[i]], codes[rows[i + 1]]
+    for i in range(0, count, 2):
+        k = min(i + 1, count - 1)
+        a, b = codes[rows[i]], codes[rows[k]]
         first, second = 0.0, 0.0
         for j in range(len(w)):
             first += a[j] * w[j]
             second += b[j] * w[j]
+        out[k] = second * units[rows[k]]
         out[i] = first * units[rows[i]]
-        out[i + 1] = second * units[rows[i + 1]]
-    if count % 2:
-        a, last = codes[rows[count - 1]], 0.0
-        for j in range(len(w)):
-            last += a[j] * w[j]
-        out[count - 1] = last * units[rows[count - 1]]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)

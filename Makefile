@@ -58,8 +58,8 @@ $(OLDEST)/installed: setup.cfg tests/oldest.py
 	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
-test-oldest: $(OLDEST)/installed ## Run the tests with the oldest versions that setup.cfg allows
-	$(OLDEST)/bin/python -m pytest
+test-oldest: $(OLDEST)/installed ## Run the tests with the oldest versions that setup.cfg allows; JOBS=2 as for test
+	$(OLDEST)/bin/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
 
 coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them reached, processes included
 	$(BIN)/coverage erase

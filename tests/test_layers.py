@@ -73,7 +73,7 @@ def test_training_imports_only_what_it_needs(tmp_path):
     rows = "".join(f"{1 if a * b > 0 else -1} 1:{a:.4f} 2:{b:.4f}\n" for a, b in X)
     (tmp_path / "rows.libsvm").write_text(rows)
     code = (
-        # before scipy 1.14 scipy.sparse itself imports its subpackages
+        # in scipy 1.13 scipy.sparse itself imports its subpackages
         "import sys\nimport scipy.sparse\nown = {'scipy.sparse.csgraph', 'scipy.sparse.linalg'} & set(sys.modules)\n"
         "from rfx.cli import main\n"
         f"try:\n    main(['train', '--method', 'rf', '--data', {str(tmp_path / 'rows.libsvm')!r}])\nexcept SystemExit:\n    pass\n"

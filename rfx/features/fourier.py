@@ -12,7 +12,7 @@ from numba import njit
 
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
-from rfx.features.products import BLOCK, add_group, start_group
+from rfx.features.products import BLOCK, sum_group
 from rfx.features.random import cauchys, normals, uniforms
 from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
 from rfx.model import Array
@@ -95,10 +95,7 @@ def _cosines(values, inputs, counts, shifts, W, sums, phases, out):
     for low in range(0, columns, BLOCK):
         high = min(low + BLOCK, columns)
         for g in range(len(counts)):
-            rows = min(4, n - 4 * g)
-            for r in range(rows):
-                start_group(shifts[4 * g + r], sums[low:high], totals[r])
-            add_group(values[g], inputs[g], counts[g], W, low, high, totals)
+            rows = sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals)
             for r in range(rows):
                 _cosine(totals[r], phases[low:high], out[4 * g + r, low:high])
 

@@ -8,7 +8,7 @@ from numba import njit
 
 from rfx import parallel
 from rfx.features.base import FeatureMap
-from rfx.features.products import BLOCK, add_group, start_group
+from rfx.features.products import BLOCK, sum_group
 from rfx.features.random import normals, uniforms
 from rfx.kernels.signs import Perceptron, Stump, perceptron_constant
 from rfx.model import Array
@@ -140,10 +140,7 @@ def _signs(values, inputs, counts, shifts, W, sums, thresholds, scales, out):
     for low in range(0, columns, BLOCK):
         high = min(low + BLOCK, columns)
         for g in range(len(counts)):
-            rows = min(4, n - 4 * g)
-            for r in range(rows):
-                start_group(shifts[4 * g + r], sums[low:high], totals[r])
-            add_group(values[g], inputs[g], counts[g], W, low, high, totals)
+            rows = sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals)
             for r in range(rows):
                 _sign(totals[r], thresholds[low:high], scales[low:high], out[4 * g + r, low:high])
 

@@ -155,7 +155,7 @@ def add_all(W, sums):
 
 
 @njit(cache=True, nogil=True, fastmath=_CHAIN)
-def add_group(values, inputs, count, W, low, high, sums):
+def _add_group(values, inputs, count, W, low, high, sums):
     """sums (4, high - low) <- sums + values (4, count) @ W[inputs, low:high]."""
     width = high - low
     a, b, c, d = sums[0], sums[1], sums[2], sums[3]
@@ -176,6 +176,23 @@ def add_group(values, inputs, count, W, low, high, sums):
 
 
 @njit(cache=True, nogil=True, fastmath=_CHAIN)
+def _start_group(shift, sums, total):
+    """total <- shift * sums."""
+    for j in range(len(sums)):
+        total[j] = shift * sums[j]
+
+
+@njit(cache=True, nogil=True, fastmath=_CHAIN)
+def sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals):
+    """How many of n packed rows group g has; totals (4, BLOCK) <- their products with the columns low .. high-1 of W."""
+    rows = min(4, n - 4 * g)
+    for r in range(rows):
+        _start_group(shifts[4 * g + r], sums[low:high], totals[r])
+    _add_group(values[g], inputs[g], counts[g], W, low, high, totals)
+    return rows
+
+
+@njit(cache=True, nogil=True, fastmath=_CHAIN)
 def _products(values, inputs, counts, shifts, W, sums, out):
     """out <- the rows times W."""
     n, columns = out.shape
@@ -183,16 +200,6 @@ def _products(values, inputs, counts, shifts, W, sums, out):
     for low in range(0, columns, BLOCK):
         high = min(low + BLOCK, columns)
         for g in range(len(counts)):
-            rows = min(4, n - 4 * g)
-            for r in range(rows):
-                start_group(shifts[4 * g + r], sums[low:high], totals[r])
-            add_group(values[g], inputs[g], counts[g], W, low, high, totals)
+            rows = sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals)
             for r in range(rows):
                 out[4 * g + r, low:high] = totals[r, : high - low]
-
-
-@njit(cache=True, nogil=True, fastmath=_CHAIN)
-def start_group(shift, sums, total):
-    """total <- shift * sums."""
-    for j in range(len(sums)):
-        total[j] = shift * sums[j]

@@ -23,7 +23,7 @@ def ridge_path(Z, Y, lams):
     diagonal = gram.diagonal().copy()
     floor = np.finfo(np.float64).eps * len(gram) * max(float(diagonal.max(initial=0.0)), 1e-300)
     for lam in lams:
-        if not len(gram):  # scipy before 1.14 has no factor of nothing
+        if not len(gram):  # scipy 1.13 has no factor of nothing
             yield right.copy()
             continue
         np.fill_diagonal(gram, diagonal + max(lam, floor))

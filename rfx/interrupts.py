@@ -15,7 +15,7 @@ def terminate_as_interrupt():
     """cron and `timeout` send SIGTERM where a person types Ctrl-C; within the block it raises KeyboardInterrupt, once.
 
     After either, until its end, objects that were being made, such as those of numba's compiler, go in silence, and an interrupt that
-    one of them swallowed at its end is made once more.
+    one of them swallowed at its end is made once more. One that comes while LLVM works waits until it has ended.
     """
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is _terminate:
         yield
@@ -40,13 +40,29 @@ def _terminate(number, frame):
 
 
 def _interrupt(number, frame):
+    if _in_llvm(frame):
+        _once_more()
+        return
     sys.unraisablehook = _swallowed
     raise KeyboardInterrupt
 
 
+def _in_llvm(frame) -> bool:
+    """Whether LLVM called what runs there: it does not know of exceptions, and would go on with an answer that it did not get."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("llvmlite.binding"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _swallowed(unraisable):
     if unraisable.exc_type is KeyboardInterrupt:
-        signal.signal(signal.SIGTERM, _terminate)
-        _coming.append(threading.Timer(_SOON, os.kill, (os.getpid(), signal.SIGTERM)))
-        _coming[-1].daemon = True
-        _coming[-1].start()
+        _once_more()
+
+
+def _once_more():
+    signal.signal(signal.SIGTERM, _terminate)
+    _coming.append(threading.Timer(_SOON, os.kill, (os.getpid(), signal.SIGTERM)))
+    _coming[-1].daemon = True
+    _coming[-1].start()

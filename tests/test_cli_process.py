@@ -127,6 +127,36 @@ def test_an_interrupt_that_an_object_swallows_at_its_end_is_not_lost(number, mor
     assert (done.returncode, done.stderr) == (code, "")
 
 
+COMPILING = """
+import os, sys, time
+from llvmlite import binding
+from rfx import interrupts
+binding.initialize_native_target()
+binding.initialize_native_asmprinter()
+def compiled(module, code):
+    os.kill(os.getpid(), int(sys.argv[1]))
+    time.sleep(0)
+    print("kept", len(code) > 0, flush=True)
+with interrupts.terminate_as_interrupt():
+    try:
+        module = binding.parse_assembly("define i32 @one() { ret i32 1 }")
+        engine = binding.create_mcjit_compiler(module, binding.Target.from_default_triple().create_target_machine())
+        engine.set_object_cache(notify_func=compiled)
+        engine.finalize_object()
+        print("ended", flush=True)
+        time.sleep(30)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_until_llvm_has_what_it_asked_for(number):
+    """A callback of LLVM's that raises leaves it without: numba then had no code to keep, or the process ended by a signal."""
+    done = subprocess.run([sys.executable, "-c", COMPILING, str(int(number))], capture_output=True, text=True, timeout=25)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "kept True\nended\n", "")
+
+
 def test_ctrl_c_while_rfx_is_imported_shows_no_traceback(monkeypatch, capsys):
     class Importing(types.ModuleType):
         def __getattr__(self, name):

@@ -11,7 +11,7 @@ from scipy.linalg import blas, lapack
 from rfx import parallel
 from rfx.operators.triangular import solve_rows
 
-_TILE = 1024
+_TILE = 768
 # Rows up to which one thread takes no longer than two do by tiles.
 _ALONE = 4096
 # Unknowns up to which potrs and trsv take no time that counts (0.02 and 0.04 ms at 300).
@@ -53,14 +53,12 @@ def factor_in_place(A) -> int:
     potrf = lapack.spotrf if A.dtype == np.float32 else lapack.dpotrf
     n = len(A)
     tiles = [slice(start, min(start + _TILE, n)) for start in range(0, n, _TILE)]
-    below = np.tril_indices(min(n, _TILE))
     with parallel.one_blas_thread():
         for k, own in enumerate(tiles):
             factor, info = potrf(A[own, own], lower=1, clean=0)
             if info:
                 return own.start + info
-            lower = below if len(factor) == min(n, _TILE) else np.tril_indices(len(factor))
-            A[own, own][lower] = factor[lower]
+            A[own, own] = factor
             rest = tiles[k + 1 :]
 
             def panel(start, stop, own=own, factor=factor, rest=rest):
@@ -74,12 +72,8 @@ def factor_in_place(A) -> int:
 
             def trailing(start, stop, own=own, pairs=pairs):
                 for rows, columns in pairs[start:stop]:
-                    product = A[rows, own] @ A[columns, own].T
-                    if rows is columns:
-                        lower = np.tril_indices(len(product))
-                        A[rows, columns][lower] -= product[lower]
-                    else:
-                        A[rows, columns] -= product
+                    product = A[columns, own] @ A[rows, own].T
+                    A[rows, columns] -= (np.triu(product) if rows is columns else product).T
 
             parallel.for_ranges(trailing, len(pairs))
     return 0

@@ -239,6 +239,9 @@ def test_steps_and_what_they_refuse():
     assert Steps("theorem", 0.1, 15.0, 5.0)(5) == 1.5
     assert Steps("root", 0.0, 2.0)(4) == 1.0
     assert Steps("decay", 0.0, step0=2.0, step1=0.5)(2) == 1.0
+    normalized = Steps("normalized", 1.0, step0=0.6)
+    assert normalized(7, np.array([[3.0, 4.0], [0.0, 0.0]])) == pytest.approx(0.6 / np.sqrt(12.5))
+    assert normalized(7, np.full((4, 1), 0.5)) == normalized(7) == 1.0
     for theta in (9.0, 21.0):
         with pytest.raises(UsageError, match="--theta .* times --nu 0.1 is .*need a product from 1 to 2"):
             Steps("theorem", 0.1, theta)

@@ -177,8 +177,56 @@ def test_budgets_and_virtual_examples(tmp_path):
     assert method.score(digits[1400:], labels[1400:])["score"] > 0.8
     with pytest.raises(UsageError, match="--virtual has no end"):
         made("doubly-sgd", virtual="digits").fit(digits, labels)
-    with pytest.raises(UsageError, match="keeps a number for every row|has no end"):
+    with pytest.raises(UsageError, match="keeps a number for every row"):
         made("r-sdca", virtual="digits", budget_samples=10)
+    for option in ("virtual_copies", "views"):
+        with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} is 2, but without --virtual"):
+            made("doubly-sgd", **{option: 2})
+
+
+@pytest.mark.parametrize("virtual", ["digits", "images", "molecules", "molecules-sorted"])
+def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
+    """f is the mean over changes that are the same for all rows, whatever other rows there are; the curve shows its error."""
+    from rfx.methods import examples
+
+    matrices = np.random.default_rng(8).integers(1, 200, (120, 8, 8)).astype(np.float64)
+    rows, targets = (matrices + matrices.swapaxes(1, 2))[:, *np.triu_indices(8)], matrices[:, 3, 4]
+    options = {
+        "task": "regression",
+        "scaling": "minmax01",
+        "virtual": virtual,
+        "virtual_copies": 2,
+        "seed": 4,
+        "gamma": 0.1,
+        "max_blocks": 9,
+    }
+    method = made("doubly-sgd", views=3, **options).watch(rows[80:], targets[80:]).fit(rows[:80], targets[:80])
+    seen = list(examples.views(method.params, rows[80:]))
+    assert len(seen) == 3 and not np.array_equal(seen[1], seen[2])
+    method.save(tmp_path / "model")
+    plain = made("doubly-sgd", **options).fit(rows[:80], targets[:80])
+    expected = np.mean([plain.decision_function(view) for view in seen], axis=0)
+    np.testing.assert_allclose(method.decision_function(rows[80:]), expected, rtol=1e-12)
+    alone = methods.load(tmp_path / "model").decision_function(rows[85:86])
+    np.testing.assert_allclose(alone, method.decision_function(rows[80:])[5:6], rtol=1e-6)
+    assert method.curve[-1]["error"] == pytest.approx(np.mean(np.abs(method.predict(rows[80:]) - targets[80:])), rel=1e-6)
+    if virtual == "digits":
+        np.testing.assert_array_equal(seen[0], rows[80:])
+
+
+@pytest.mark.parametrize("name, more", [("doubly-sgd", {"keep_values": True, "step": "normalized", "step0": 0.1}), ("k-sdca", {})])
+def test_virtual_copies_are_a_set_of_rows(name, more):
+    """The first virtual examples of each row, in place of rows without end."""
+    from rfx.methods import examples
+
+    images = np.random.default_rng(5).integers(0, 256, (90, 16)).astype(np.float32)
+    labels = np.where(images[:, 5] > 128, 1.0, -1.0)
+    rows, own = examples.fixed("digits", images, labels, 3, 2)
+    assert rows.shape == (180, 16) and own.sum() == 2 * labels.sum() and len(np.unique(rows, axis=0)) == 180
+    options = {"task": "binary", "seed": 3, "epochs": 3, "batch": 50, **more}
+    virtual = made(name, virtual="digits", virtual_copies=2, **options).fit(images, labels)
+    assert virtual.info["samples"] == 3 * 180
+    np.testing.assert_array_equal(virtual.decision_function(images), made(name, **options).fit(rows, own).decision_function(images))
 
 
 def test_the_gap_of_dual_methods_bounds_the_objective():
@@ -318,7 +366,9 @@ def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, 
 
 
 def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
-    for more in ({"virtual": "digits"}, {"max_blocks": 3}, {"head": 10}):
+    with pytest.raises(UsageError, match="--virtual is digits, without end, but --keep-values .* give --virtual-copies"):
+        made("doubly-sgd", keep_values=True, virtual="digits")
+    for more in ({"max_blocks": 3}, {"head": 10}):
         with pytest.raises(UsageError, match=f"--{next(iter(more)).replace('_', '-')} is .*, but --keep-values is for the rows of a set"):
             made("doubly-sgd", keep_values=True, **more)
     with pytest.raises(UsageError, match="use fit, or leave it out"):

@@ -34,16 +34,13 @@ class Deformation:
 def deform(images, index, seed: int, how: Deformation = Deformation(), first_as_they_are: bool = True) -> np.ndarray:
     """Example i of a stream without end over images (n, side, side): image i mod n, turned, scaled, sheared, shifted and bent.
 
-    index: (m,) ascending whole numbers without gaps. Returns (m, side, side) float32 in the range of the images. The first n
-    examples are the images themselves unless first_as_they_are is false.
+    index: (m,) ascending whole numbers without gaps; or one, for the change of that number of every image. Returns (m, side, side)
+    float32 in the range of the images. The first n examples, and change 0, are the images themselves unless first_as_they_are is false.
     """
     n, side = len(images), images.shape[1]
     if images.ndim != 3 or images.shape[2] != side or side > _TORUS:
         raise UsageError(f"images of shape {images.shape[1:]} are not square, with sides of up to {_TORUS} pixels")
-    index = np.asarray(index)
-    draws = uniforms(seed, DEFORM, int(index[0]), int(index[-1]) + 1, 8)
-    if len(draws) != len(index):
-        raise UsageError("the numbers of virtual examples must ascend without gaps")
+    index, which, draws = _changes(n, index, seed, DEFORM, 8)
     field = _field(seed, how.smoothness) * np.float32(how.elastic)
     signed = 2 * draws - 1
     angles = np.deg2rad(how.rotation) * signed[:, 0]
@@ -54,14 +51,14 @@ def deform(images, index, seed: int, how: Deformation = Deformation(), first_as_
     matrices[:, 1, 0], matrices[:, 1, 1] = np.sin(angles) * factors[:, 0], np.cos(angles) * factors[:, 1]
     shifts = how.shift * signed[:, 4:6]
     corners = (draws[:, 6:8] * _TORUS).astype(np.int64)
-    untouched = index < n if first_as_they_are else np.zeros(len(index), bool)
+    untouched = index // n == 0 if first_as_they_are else np.zeros(len(index), bool)
     out = np.empty((len(index), side, side), np.float32)
     source = np.ascontiguousarray(images)
 
     def part(start, stop):
         _deform(
             source,
-            index[start:stop] % n,
+            which[start:stop],
             matrices[start:stop],
             shifts[start:stop],
             corners[start:stop],
@@ -72,6 +69,18 @@ def deform(images, index, seed: int, how: Deformation = Deformation(), first_as_
 
     for_ranges(part, len(index), smallest=16)
     return out
+
+
+def _changes(n, index, seed, kind, width):
+    """(numbers, which of the n it is, draws (m, width)) of the examples `index`; one number: of change `index` n for every one of the n."""
+    if np.ndim(index) == 0:
+        draws = uniforms(seed, kind, index, index + 1, width)
+        return np.full(n, index * n), np.arange(n), np.repeat(draws, n, axis=0)
+    index = np.asarray(index)
+    draws = uniforms(seed, kind, int(index[0]), int(index[-1]) + 1, width)
+    if len(draws) != len(index):
+        raise UsageError("the numbers of virtual examples must ascend without gaps")
+    return index, index % n, draws
 
 
 @lru_cache(maxsize=2)
@@ -120,11 +129,10 @@ def crops_and_flips(images, index, seed: int, size: int) -> np.ndarray:
     n, height, width = images.shape[:3]
     if not 0 < size <= min(height, width):
         raise UsageError(f"a crop of {size} pixels does not fit into images of {height} x {width}")
-    index = np.asarray(index)
-    draws = uniforms(seed, CROP, int(index[0]), int(index[-1]) + 1, 3)
-    out = np.empty((len(index), size, size, *images.shape[3:]), images.dtype)
+    _, which, draws = _changes(n, index, seed, CROP, 3)
+    out = np.empty((len(which), size, size, *images.shape[3:]), images.dtype)
     rows, columns = ((draws[:, axis] * (extent - size + 1)).astype(int) for axis, extent in ((0, height), (1, width)))
-    for m, (i, row, column, mirrored) in enumerate(zip(index % n, rows, columns, draws[:, 2] < 0.5)):
+    for m, (i, row, column, mirrored) in enumerate(zip(which, rows, columns, draws[:, 2] < 0.5)):
         window = images[i, row : row + size, column : column + size]
         out[m] = window[:, ::-1] if mirrored else window
     return out
@@ -209,9 +217,8 @@ def permute(matrices, index, seed: int, noise: float | None = None) -> np.ndarra
     sorted"); None for any order of the atoms, those that are not there behind. index: as for `deform`.
     """
     n, atoms = len(matrices), matrices.shape[1]
-    index = np.asarray(index)
-    draws = uniforms(seed, PERMUTE, int(index[0]), int(index[-1]) + 1, atoms)
-    chosen = matrices[index % n]
+    _, which, draws = _changes(n, index, seed, PERMUTE, atoms)
+    chosen = matrices[which]
     norms = np.linalg.norm(chosen, axis=2)
     if noise is None:
         keys = np.where(norms > 0, draws, -1.0)

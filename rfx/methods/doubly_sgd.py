@@ -5,6 +5,7 @@ import numpy as np
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS
 from rfx.features.growing import PIECE, GrowingMap
+from rfx.methods import examples
 from rfx.methods.options import MOST
 from rfx.methods.stream_options import FEATURES
 from rfx.methods.streaming import StreamMethod
@@ -22,6 +23,7 @@ STEP = Option(
         "root": "theta / sqrt(t + t0)",
         "decay": "step0 / (1 + step1 t)",
         "constant": "step0",
+        "normalized": "step0 / root mean square of the loss's derivatives on the batch, at most 1",
     },
     default="constant",
 )
@@ -94,7 +96,10 @@ class DoublySgd(StreamMethod):
         MAPS[self.params["kernel"]].check_variant(self.params["kernel"], self.params["block"], self.params["features"])
         steps_of(self.params)
         if self.params["keep_values"]:
-            for option in ("virtual", "head", "max_blocks"):
+            if examples.endless(self.params):
+                given = f"--virtual is {self.params['virtual']}, without end"
+                raise UsageError(f"{given}, but --keep-values is for {_KEPT}; give --virtual-copies")
+            for option in ("head", "max_blocks"):
                 if self.params[option] not in (None, "none"):
                     raise UsageError(f"--{option.replace('_', '-')} is {self.params[option]}, but --keep-values is for {_KEPT}")
 
@@ -124,10 +129,8 @@ class DoublySgd(StreamMethod):
         options = {"variant": p["features"], "dtype": self._input_dtype(), "piece": piece, "max_memory_mb": p["max_memory"]}
         return GrowingMap(p["kernel"], self.n_prepared, p["seed"], self.kernel_params, **options)
 
-    def _tracked(self):
-        if self._held_out is None or self.params["averaging"] != "none":
-            return super()._tracked()
-        return self.solver.expansion.track(self.inputs.transform(self._held_out[0], self._input_dtype())).values
+    def _follow(self, X):
+        return super()._follow(X) if self.params["averaging"] != "none" else self.solver.expansion.track(X).values
 
     def _model_arrays(self):
         return {"coef": self.solver.expansion.coef}

@@ -2,6 +2,7 @@
 
 from rfx.data.stream import Stream
 from rfx.errors import UsageError
+from rfx.methods import examples
 from rfx.methods.streaming import StreamMethod
 from rfx.options import Option
 
@@ -16,8 +17,8 @@ class DualMethod(StreamMethod):
 
     def check_given(self, given):
         super().check_given(given)
-        if self.params["virtual"] != "none":
-            raise UsageError(f"--virtual has no end, but method {self.name} keeps a number for every row")
+        if examples.endless(self.params):
+            raise UsageError(f"--virtual has no end, but method {self.name} keeps a number for every row; give --virtual-copies")
 
         if self.params["replace"]:
             raise UsageError(f"--replace may give a step the same row twice, which method {self.name} does not take; leave it out")

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from rfx.data import virtual
 from rfx.data.stream import GeneratedSource, shuffled
 from rfx.errors import UsageError
+from rfx.methods.options import MOST
 from rfx.options import Option
 
 # Rows that become dense at a time.
@@ -25,36 +26,99 @@ VIRTUAL = Option(
     },
     default="none",
 )
+COPIES = Option(
+    "virtual_copies",
+    int,
+    "Virtual examples that are made of each row, once, and are then the training set; by default new ones without end.",
+    low=1,
+    high=MOST,
+)
+VIEWS = Option(
+    "views",
+    int,
+    "Predict by the mean of f over so many virtual examples of a row, changed in the same ways as every other; by default by the row.",
+    low=1,
+    high=1000,
+)
+OPTIONS = (VIRTUAL, COPIES, VIEWS)
+
+
+def check(params) -> None:
+    """Refuse with a UsageError copies and views of rows that nothing changes."""
+    for option in ("virtual_copies", "views"):
+        if params[option] is not None and params["virtual"] == "none":
+            given = f"--{option.replace('_', '-')} is {params[option]}"
+            raise UsageError(f"{given}, but without --virtual there is nothing to make; give it, too")
+
+
+def endless(params) -> bool:
+    """Whether the options ask for virtual examples without end."""
+    return params["virtual"] != "none" and params["virtual_copies"] is None
+
+
+def fixed(kind: str, X, y, seed: int, copies: int) -> tuple:
+    """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d) float32 and their targets."""
+    endless = source(kind, X, y, seed)
+    rows, targets = np.empty((copies * len(y), X.shape[1]), np.float32), []
+    for start in range(0, len(rows), ROWS):
+        made, own = endless.read(min(ROWS, len(rows) - start))[:2]
+        rows[start : start + len(made)] = made
+        targets.append(own)
+    return rows, np.concatenate(targets)
 
 
 def source(kind: str, X, y, seed: int) -> GeneratedSource:
     """Example i comes from (seed, i) and from row i mod n of the rows X (n, d), array or CSR, in a random order; its target is that
     row's."""
     order = shuffled(len(y), seed, 0)
+    change = _change(kind, X, order, seed)
+
+    def make(start, stop):
+        index = np.arange(start, stop)
+        return change(index), y[order[index % len(y)]]
+
+    return GeneratedSource(make, X.shape[1])
+
+
+def views(params, X):
+    """The rows X (n, d) that f is averaged over: as they are, or their virtual examples 0, 1, … one after the other."""
+    if params["views"] is None:
+        yield X
+        return
+    change = _change(params["virtual"], X, np.arange(X.shape[0]), params["seed"])
+    for number in range(params["views"]):
+        yield change(number)
+
+
+def mean_over_views(params, X, function):
+    """The mean of function(rows) over the views of the rows X (n, d)."""
+    return sum(map(function, views(params, X))) / (params["views"] or 1)
+
+
+def _change(kind, X, order, seed):
+    """index -> the virtual examples of the rows X[order] of these numbers, or of one number: that change of all of them."""
     if kind == "digits":
         images, n_inputs = _images(X, order), X.shape[1]
 
-        def rows(index):
-            return virtual.deform(images, index, seed).reshape(len(index), -1)[:, :n_inputs]
+        def change(index):
+            made = virtual.deform(images, index, seed)
+            return made.reshape(len(made), -1)[:, :n_inputs]
 
     elif kind == "images":
         planes, side = _planes(X, order)
 
-        def rows(index):
-            return virtual.crops_and_flips(planes, index, seed, side).transpose(0, 3, 1, 2).reshape(len(index), -1)
+        def change(index):
+            made = virtual.crops_and_flips(planes, index, seed, side)
+            return made.transpose(0, 3, 1, 2).reshape(len(made), -1)
 
     else:
         matrices = virtual.from_triangles((X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))[order])
         noise = 1.0 if kind == "molecules-sorted" else None
 
-        def rows(index):
+        def change(index):
             return virtual.triangles(virtual.permute(matrices, index, seed, noise))
 
-    def make(start, stop):
-        index = np.arange(start, stop)
-        return rows(index), y[order[index % len(y)]]
-
-    return GeneratedSource(make, X.shape[1])
+    return change
 
 
 def _images(X, order):

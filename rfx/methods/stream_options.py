@@ -37,7 +37,7 @@ OPTIONS = (
         help="The loss; by default squared for regression, hinge for two classes, softmax for more where the method has it.",
         choices=("hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "softmax"),
     ),
-    EPSILON, NU, BATCH, EPOCHS, REPLACE, BUFFER, HEAD_ROWS, UNIT, PCA_TO, CENTRED, examples.VIRTUAL, SECONDS, SAMPLES, DTYPE,
+    EPSILON, NU, BATCH, EPOCHS, REPLACE, BUFFER, HEAD_ROWS, UNIT, PCA_TO, CENTRED, *examples.OPTIONS, SECONDS, SAMPLES, DTYPE,
 )  # fmt: skip
 # Options that a training that is taken up again may change.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))

@@ -53,6 +53,10 @@ class StreamMethod(Method):
         self.curve: list[dict] = []
         self.samples, self.seconds, self._loss_sum, self._loss_rows, self._next_point = 0, 0.0, 0.0, 0, 1
 
+    def check_given(self, given):
+        super().check_given(given)
+        examples.check(self.params)
+
     # ------------------------------------------------------------------ training
 
     def watch(self, X, y, squared: bool = False) -> "StreamMethod":
@@ -76,12 +80,14 @@ class StreamMethod(Method):
         start = time.perf_counter()
         X, y, self.weights = stream_weights.counted(self, X, targets.checked(X, y), sample_weight)
         self.batch_weights = stream_weights.BatchWeights(self.weights)
-        if self.params["virtual"] == "none":
-            source = ArraySource(X, y, self.params["seed"], self.params["replace"], self.weights)
-        elif self.params["budget_samples"] is None and self.params["budget_seconds"] is None:
-            raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds")
-        else:
-            source = examples.source(self.params["virtual"], X, y, self.params["seed"])
+        p = self.params
+        if examples.endless(p):
+            if p["budget_samples"] is None and p["budget_seconds"] is None:
+                raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds, or --virtual-copies")
+            return self._fit_source(examples.source(p["virtual"], X, y, p["seed"]), lambda: iter([(X, y)]), 0, start)
+        if p["virtual"] != "none":
+            X, y = examples.fixed(p["virtual"], X, y, p["seed"], p["virtual_copies"])
+        source = ArraySource(X, y, p["seed"], p["replace"], self.weights)
         return self._fit_source(source, lambda: iter([(X, y)]), 0, start)
 
     def fit_stream(self, source: Source):
@@ -129,7 +135,7 @@ class StreamMethod(Method):
         deadline = self.params["timeout"]
         self.deadline = None if deadline is None else time.monotonic() + deadline
         p = self.params
-        endless = p["budget_samples"] is not None or p["virtual"] != "none"
+        endless = p["budget_samples"] is not None or examples.endless(p)
         stream = Stream(source, p["batch"], buffer, p["seed"], None if endless and source.rewindable else p["epochs"])
         saved = self._checkpoint.load(self) if self._checkpoint else None
         if saved is None:
@@ -204,7 +210,12 @@ class StreamMethod(Method):
         """A function of no arguments: decision values of the held-out rows."""
         if self._held_out is None:
             return None
-        X = self.inputs.transform(self._held_out[0], self._input_dtype())
+        views = [self.inputs.transform(view, self._input_dtype()) for view in examples.views(self.params, self._held_out[0])]
+        followed = [self._follow(view) for view in views]
+        return lambda: sum(values() for values in followed) / len(followed)
+
+    def _follow(self, X):
+        """A function of no arguments: f of the prepared rows X, asked for again and again."""
         return lambda: self._values(X)
 
     def _consume(self, stream) -> str:
@@ -234,7 +245,7 @@ class StreamMethod(Method):
         p = self.params
         ends = [self.samples / p["budget_samples"]] if p["budget_samples"] else []
         ends += [self.seconds / p["budget_seconds"]] if p["budget_seconds"] else []
-        if not p["budget_samples"] and p["virtual"] == "none":
+        if not p["budget_samples"] and not examples.endless(p):
             ends.append(self.samples / (self.n_rows * (p["epochs"] or 1)))
         return min(1.0, max(ends)) if ends else None
 
@@ -301,6 +312,10 @@ class StreamMethod(Method):
 
     # ------------------------------------------------------------------ prediction, files
 
+    def decision_function(self, X):
+        """As every method; of several views of the rows their mean."""
+        return examples.mean_over_views(self.params, X, super().decision_function)
+
     def _decide(self, X):
         out = np.empty((X.shape[0], self.n_outputs))
         for start in range(0, X.shape[0], ROWS):
@@ -340,7 +355,7 @@ class StreamMethod(Method):
         self.inputs = Inputs(self.scaler, header["unit"], pca)
         self.kernel_params = header["kernel_params"]
         self.n_rows, self.n_inputs, self.n_prepared = header["n_rows"], header["n_inputs"], header["n_prepared"]
-        self.n_targets = _n_targets(header)
+        self.n_targets = targets.saved_number(header)
         self.lam = self.params["nu"] * header.get("weight_sum", self.n_rows)
 
     def _weight_sum(self) -> dict:
@@ -358,7 +373,7 @@ class StreamMethod(Method):
     @staticmethod
     def _sizes(header, arrays):
         sizes = Method._sizes(header, arrays)
-        return sizes | {"outputs": _n_targets(header)} if header["task"] == "regression" else sizes
+        return sizes | {"outputs": targets.saved_number(header)} if header["task"] == "regression" else sizes
 
     def _vectors(self, X):
         return 0
@@ -379,14 +394,6 @@ class StreamMethod(Method):
     def _describe_model(self) -> dict:
         """n_features, model_size and what else the model is, for info."""
         raise TypeError(f"{type(self).__name__} does not define _describe_model")
-
-
-def _n_targets(header) -> int:
-    """The targets of a row: a file that does not say has one."""
-    found = header.get("n_targets", 1)
-    if type(found) is not int or found < 1:
-        raise DataError(f"its number of targets is {found!r:.40}")
-    return found
 
 
 def _plain(params):

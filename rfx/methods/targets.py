@@ -67,3 +67,11 @@ def encode(method, y) -> np.ndarray:
     hot = np.zeros((len(y), len(classes)))
     hot[np.arange(len(y)), place] = 1.0
     return hot if method.loss.name == "softmax" else 2 * hot - 1
+
+
+def saved_number(header) -> int:
+    """The targets of a row in the header of a model: a file that does not say has one."""
+    found = header.get("n_targets", 1)
+    if type(found) is not int or found < 1:
+        raise DataError(f"its number of targets is {found!r:.40}")
+    return found

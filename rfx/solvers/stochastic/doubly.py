@@ -14,13 +14,15 @@ from rfx.counters import uniforms
 from rfx.errors import UsageError
 from rfx.losses import times
 from rfx.operators.cholesky import factor_in_place, solve
-from rfx.parallel import matmul, one_blas_thread
+from rfx.parallel import for_ranges, one_blas_thread
 from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
 
 AVERAGING = ("none", "uniform", "linear")
 # What the authors' program adds to the covariance of a block besides nu, so that it can be inverted.
 DAMPING = 1e-7
 VISIT = 77
+# Features on a side of a tile of their covariance, which one thread adds up.
+TILE = 512
 
 
 class DoublySGD:
@@ -76,8 +78,9 @@ class DoublySGD:
         F = e.values(X) if self.known is None else self.known.values(X, index)
         Z = e.transform(e.map.sampled(start, start + self.block), X)
         self.largest = max(self.largest, len(F))
-        gamma = self.steps(t) * len(F) / self.largest
-        gradient = cross(Z, times(self.loss.derivative(F, Y), weights)) / (len(F) * self.block)
+        derivatives = times(self.loss.derivative(F, Y), weights)
+        gamma = self.steps(t, derivatives) * len(F) / self.largest
+        gradient = cross(Z, derivatives) / (len(F) * self.block)
         fresh = start == e.n_features
         if not self.precondition:
             self._decay(gamma)
@@ -107,9 +110,7 @@ class DoublySGD:
 
     def _solve(self, Z, gradient):
         """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch."""
-        C = np.zeros((self.block, self.block), order="F")
-        for first in range(0, len(Z), SUMMED):
-            C += matmul(Z[first : first + SUMMED].T, Z[first : first + SUMMED])
+        C = _lower_gram(Z)
         C /= len(Z) * self.block
         C[np.diag_indices(self.block)] += self.nu + self.damping
         if factor_in_place(C):
@@ -131,3 +132,24 @@ class DoublySGD:
         if self.known is not None:
             self.known.raw[:], self.known.seen[:] = state["known"], state["seen"]
         self.t, self.largest = (int(value) for value in state["t"])
+
+
+def _lower_gram(Z) -> np.ndarray:
+    """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over rows in float64.
+
+    The same to the last bit for any number of threads, which share its tiles.
+    """
+    C = np.zeros((Z.shape[1], Z.shape[1]), order="F")
+    starts = range(0, len(C), TILE)
+    pairs = [(slice(i, i + TILE), slice(j, j + TILE)) for i in starts for j in starts if j <= i]
+
+    def add(start, stop):
+        for rows, columns in pairs[start:stop]:
+            tile = C[rows, columns].T
+            for first in range(0, len(Z), SUMMED):
+                part = Z[first : first + SUMMED]
+                tile += part[:, columns].T @ part[:, rows]
+
+    with one_blas_thread():
+        for_ranges(add, len(pairs))
+    return C

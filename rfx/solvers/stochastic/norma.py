@@ -31,13 +31,14 @@ class Norma:
         self.t += 1
         F = self.predictions(X)
         self.largest = max(self.largest, len(F))
-        gamma = self.steps(self.t) * len(F) / self.largest
+        derivatives = times(self.loss.derivative(F, Y), weights)
+        gamma = self.steps(self.t, derivatives) * len(F) / self.largest
         if self.nu and self.support.n_rows:
             self.scale *= 1.0 - gamma * self.nu
             if abs(self.scale) < _SMALLEST:
                 self.support.coef[:] *= self.scale
                 self.scale = 1.0
-        change = -gamma / len(F) * times(self.loss.derivative(F, Y), weights)
+        change = -gamma / len(F) * derivatives
         used = np.flatnonzero(np.any(change != 0, axis=1))
         if len(used):
             self.support.append(X[used], change[used] / self.scale)

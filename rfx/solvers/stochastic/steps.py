@@ -3,9 +3,11 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from rfx.errors import UsageError
 
-KINDS = ("theorem", "root", "decay", "constant")
+KINDS = ("theorem", "root", "decay", "constant", "normalized")
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,9 @@ class Steps:
 
     theorem: theta / (t + t0), which converges at the rate O(1/t) for theta nu in [1, 2] (Dai et al. 2014, theorem 4, which
     has t0 = 0; a shift changes no rate). root: theta / sqrt(t + t0) (Kivinen, Smola and Williamson 2004). decay:
-    step0 / (1 + step1 t), as the authors' program has it. constant: step0.
+    step0 / (1 + step1 t), as the authors' program has it. constant: step0. normalized: step0 over the root mean square of the loss's
+    derivatives on the batch, but at most 1. What a step adds to f is then always as large. A step of random features brings a noise in
+    proportion to its size times that of the derivatives; of all sequences that get f equally far in as many steps this one adds least.
     """
 
     kind: str = "theorem"
@@ -56,7 +60,11 @@ class Steps:
             f"{reason}; choose theta between 1/nu and 2/nu, or --step constant or decay"
         )
 
-    def __call__(self, t: int) -> float:
+    def __call__(self, t: int, derivatives=None) -> float:
+        """gamma_t; derivatives: (n, outputs) the loss's on the batch, without which a normalized step is as long as it can be."""
+        if self.kind == "normalized":
+            size = 0.0 if derivatives is None else math.sqrt(float(np.square(derivatives).sum()) / len(derivatives))
+            return self.step0 / max(size, self.step0)
         if self.kind == "theorem":
             return self.theta / (t + self.t0)
         if self.kind == "root":

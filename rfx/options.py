@@ -55,12 +55,24 @@ class LabelWeights:
         return found
 
 
+class Widths:
+    """The kind of an option that is a list of sizes with commas between them."""
+
+    @staticmethod
+    def values(text: str) -> list[int]:
+        """The sizes; ValueError when one is not from 1 to a million."""
+        found = [int(word) for word in str(text).split(",")]
+        if not all(0 < width <= 10**6 for width in found):
+            raise ValueError(text)
+        return found
+
+
 @dataclass(frozen=True)
 class Option:
     """One option of a method, a map or a kernel.
 
-    kind: int, float, bool, str, Path or LabelWeights. choices: the values of a str, or what may stand instead of a number: names, or a dict
-    from each to what it means ('' where its name says it), or a function that returns either, called when it is asked for.
+    kind: int, float, bool, str, Path, LabelWeights or Widths. choices: the values of a str, or what may stand instead of a number:
+    names, or a dict from each to what it means ('' where its name says it), or a function that returns either, called when it is asked for.
     default: None where there is none, or where it depends on the rest.
     """
 
@@ -99,6 +111,8 @@ class Option:
             return f"HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to {Path.MOST}, such as 1000:1:20"
         if self.kind is LabelWeights:
             return "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1"
+        if self.kind is Widths:
+            return "whole numbers from 1 to 1,000,000 with commas between them, such as 400,100"
         choices = self.meanings()
         parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
         if self.kind in (int, float):
@@ -118,9 +132,9 @@ class Option:
             if str(value).lower() in ("true", "false"):
                 return str(value).lower() == "true"
             raise self._refusal(value)
-        if self.kind in (Path, LabelWeights):
+        if self.kind in (Path, LabelWeights, Widths):
             try:
-                if value != LabelWeights.BALANCED or self.kind is Path:
+                if value != LabelWeights.BALANCED or self.kind is not LabelWeights:
                     self.kind.values(value)
             except ValueError:
                 raise self._refusal(value) from None

@@ -234,8 +234,9 @@ def _readable(row):
     split = f", split {row['split']}" if row.get("split") else ""
     yield "data", f"{row['dataset']}{split}: {sizes}, {row['task']}"
     gamma = row["params"].get("kernel_params", {}).get("gamma")
-    yield "method", f"{row['method']}, {row['kernel']} kernel" + (f", gamma {gamma:.4g}" if gamma else "") + f", lambda {row['lam']:g}"
-    of = f" of {row['n_features']} features" if row.get("n_features") else " support vectors"
+    kernel = (f", {row['kernel']} kernel" if row["kernel"] else "") + (f", gamma {gamma:.4g}" if gamma else "")
+    yield "method", f"{row['method']}{kernel}, lambda {row['lam']:g}"
+    of = f" of {row['n_features']} features" if row.get("n_features") else " support vectors" if row["kernel"] else " parameters"
     yield "model", f"{row['model_size']}{of}, {row['model_bytes'] / 1024:.0f} KiB" if row.get("model_bytes") else f"{row['model_size']}{of}"
     gap = _relative_gap(row)
     certificate = "no certificate" if gap is None else f"relative gap {gap:.1e}"

@@ -56,7 +56,7 @@ def _lines(method, found):
     for step in info.get("validation") or ():
         chosen = ", ".join(f"{name} {value:.4g}" for name, value in zip(step["options"], step["chosen"]))
         yield "chosen", f"{chosen}: the best of {len(step['tried'])} on {step['held_out']} held-out rows"
-    of = f" of {info['n_features']} features" if info.get("n_features") else " support vectors"
+    of = f" of {info['n_features']} features" if info.get("n_features") else " support vectors" if info.get("kernel") else " parameters"
     yield "size", f"{info.get('model_size')}{of}, {found['model_bytes'] / 1024:.0f} KiB"
     yield "columns", f"{found['n_inputs']}, scaling {found['params'].get('scaling')}" + _named(found["columns"])
     if found["labels"] is not None:

@@ -15,7 +15,7 @@ from rfx.features import MAPS
 from rfx.methods.options import COMMON
 
 PACKAGE = "rfx.estimators"
-_CAPITALS = frozenset(("rf", "rb", "lkrf", "sgd", "sdca"))
+_CAPITALS = frozenset(("rf", "rb", "lkrf", "sgd", "sdca", "mlp"))
 # Options that an estimator does not have: the class says the task, a path is several models, and arrays need neither.
 _NOT_OURS = frozenset(("task", "lam_path", "head", "buffer"))
 # Those of one task only.

@@ -6,10 +6,10 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from rfx.options import LabelWeights, Option, Path
+from rfx.options import LabelWeights, Option, Path, Widths
 
 _WIDTH = 100
-_TYPES = {int: int, float: float, bool: bool, str: str, Path: str, LabelWeights: str}
+_TYPES = {int: int, float: float, bool: bool, str: str, Path: str, LabelWeights: str, Widths: str}
 # Limits that only keep absurd numbers away, and are not worth saying.
 _ABSURD = 1e6
 

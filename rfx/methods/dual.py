@@ -14,6 +14,7 @@ class DualMethod(StreamMethod):
 
     incremental = False
     without = ("softmax",)
+    default_losses = StreamMethod.default_losses | {"multiclass": "hinge"}
 
     def check_given(self, given):
         super().check_given(given)

@@ -38,6 +38,15 @@ def resolve(kernel: str, gamma, X, seed: int, **options) -> dict:
     return kernels.parameters(kernel, X, gamma, seed, **options)
 
 
+def of_rows(params: dict, X, encoded, lam: float) -> tuple[dict, list[dict]]:
+    """(the kernel's parameters, how gamma was chosen) by the options `params`, from the rows X (n, d) and, where gamma is `tuned` at
+    `lam`, what encoded() returns, their targets (n, k)."""
+    kernel, gamma, seed, tried = params["kernel"], params["gamma"], params["seed"], []
+    if gamma == "tuned" and has_gamma(kernel):
+        gamma, tried = tuned(kernel, X, encoded(), [lam], seed)
+    return resolve(kernel, gamma, X, seed), tried
+
+
 def candidates(kernel: str, X, seed: int, factors=GAMMA_FACTORS) -> list[float]:
     """The bandwidths that are tried: multiples of that of the median distance."""
     base = kernels.parameters(kernel, X, "median", seed)["gamma"]

@@ -54,7 +54,7 @@ class BatchWeights:
 
 def counted(method, X, y, sample_weight) -> tuple:
     """(X, y, weights) as `rfx.methods.weights.counted` has them, of y (n,) or (n, k); raises as it does, and for virtual examples."""
-    if sample_weight is None and method.params["class_weight"] is None:
+    if sample_weight is None and method.params.get("class_weight") is None:
         return X, y, None
     if method.params["virtual"] != "none":
         raise UsageError(f"--virtual is {method.params['virtual']}, which makes rows anew, and they have no weights; leave these away")

@@ -39,6 +39,7 @@ class StreamMethod(Method):
 
     options = OPTIONS
     incremental = several_targets = weighted = True
+    default_losses = {"regression": "squared", "binary": "hinge", "multiclass": "softmax"}
     # losses that it does not have
     without: tuple[str, ...] = ()
     arrays = Method.arrays | {
@@ -97,7 +98,7 @@ class StreamMethod(Method):
             raise UsageError("--virtual needs the rows in memory; leave out --stream")
         if self.params["replace"]:
             raise UsageError("--replace needs the rows in memory; leave out --stream")
-        self.weights, self.batch_weights = None, stream_weights.BatchWeights.of_stream(self.params["class_weight"])
+        self.weights, self.batch_weights = None, stream_weights.BatchWeights.of_stream(self.params.get("class_weight"))
         head = self.params["head"] or (None if source.rewindable else HEAD)
         if head is None and not source.rewindable:
             raise DataError(f"{source.name} can be read once")
@@ -120,7 +121,7 @@ class StreamMethod(Method):
         sample_weight: (n,) weights of the rows, None for ones; the loss of each is multiplied by its weight over the mean of all so far.
         """
         y = targets.checked(X, y, None if self.solver is None else self.n_targets)
-        given, fresh = weights.of_rows(y, sample_weight), stream_weights.BatchWeights.of_stream(self.params["class_weight"])
+        given, fresh = weights.of_rows(y, sample_weight), stream_weights.BatchWeights.of_stream(self.params.get("class_weight"))
         self.batch_weights.by_label = fresh.by_label
         if self.solver is None:
             self.batch_weights = fresh
@@ -167,24 +168,23 @@ class StreamMethod(Method):
         self.batch_weights.check(self)
         self.loss = self._choose_loss()
         self.scaler, self.inputs = found.inputs.scaler, found.inputs
-        bandwidth, self.validation = p["gamma"], []
-        if bandwidth == "tuned" and gamma.has_gamma(p["kernel"]):
-            lams = [p["nu"] * found.n_rows]
-            bandwidth, self.validation = gamma.tuned(p["kernel"], found.X, self._encode_rows(found.y), lams, p["seed"])
-        self.kernel_params = gamma.resolve(p["kernel"], bandwidth, found.X, p["seed"])
+        self.kernel_params, self.validation = self._bandwidth(found)
         self._sample = np.asarray(found.X.toarray() if sp.issparse(found.X) else found.X)
         self.n_prepared = found.X.shape[1]
 
+    def _bandwidth(self, found) -> tuple[dict, list]:
+        """The kernel's parameters and how they were chosen, from a Survey of the rows."""
+        return gamma.of_rows(self.params, found.X, lambda: self._encode_rows(found.y), self.params["nu"] * found.n_rows)
+
     def _choose_loss(self):
-        default = {"regression": "squared", "binary": "hinge"}.get(self.task, "hinge" if "softmax" in self.without else "softmax")
-        name = self.params["loss"] or default
+        name = self.params["loss"] or self.default_losses[self.task]
         if name in self.without:
             raise UsageError(f"--loss is {name}, which method {self.name} does not have")
         if self.task == "regression" and name not in ("squared", "absolute", "epsilon_insensitive"):
             raise UsageError(f"--loss is {name}, but the task is regression; choose squared, absolute or epsilon_insensitive")
         if name == "softmax" and self.task != "multiclass":
             raise UsageError(f"--loss is softmax, but the task is {self.task}; choose logistic")
-        return losses.get_loss(name, self.params["epsilon"])
+        return losses.get_loss(name, self.params.get("epsilon"))
 
     @property
     def n_outputs(self) -> int:
@@ -292,7 +292,7 @@ class StreamMethod(Method):
         self._check_finite()
         self.info = {
             "task": self.task, "n_train": self.n_rows, "n_inputs": self.n_inputs, "method": self.name,
-            "kernel": self.params["kernel"], "solver": None, "loss": self.loss.name, "lam": self.lam, "objective": self.mean_loss,
+            "kernel": self.params.get("kernel"), "solver": None, "loss": self.loss.name, "lam": self.lam, "objective": self.mean_loss,
             "gap": None, "n_iter": self.solver.t, "converged": status == "converged", "ended": status,
             "seconds_features": 0.0, "seconds_fit": seconds, "samples": self.samples, "seconds_steps": self.seconds,
             "kernel_params": {key: value for key, value in self.kernel_params.items() if np.isscalar(value)},
@@ -366,7 +366,7 @@ class StreamMethod(Method):
         return header, arrays | self._model_arrays()
 
     def _restore(self, header, arrays):
-        self.loss = losses.get_loss(self.loss.name, self.params["epsilon"])
+        self.loss = losses.get_loss(self.loss.name, self.params.get("epsilon"))
         self._restore_learned(header, arrays)
         self._restore_solver(arrays)
 

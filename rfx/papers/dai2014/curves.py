@@ -16,7 +16,7 @@ from rfx.experiments.printed import printed
 
 METHODS = {
     "doubly-sgd": "doubly SGD", "norma": "NORMA", "k-sdca": "k-SDCA", "r-pegasos": "r-Pegasos", "n-pegasos": "n-Pegasos",
-    "r-sdca": "r-SDCA", "n-sdca": "n-SDCA", "kernel": "exact kernel ridge",
+    "r-sdca": "r-SDCA", "n-sdca": "n-SDCA", "kernel": "exact kernel ridge", "mlp": "network",
 }  # fmt: skip
 DATA = {
     "adult": "a9a", "mnist8v6": "mnist-8vs6", "forest": "covtype", "mnist": "mnist", "cifar10": "cifar10-features",
@@ -24,7 +24,7 @@ DATA = {
 }  # fmt: skip
 CRITERIA = {
     "": "", "sc1": "one pass (SC1)", "sc2": "equal time (SC2)", "pcd": "preconditioned", "gaussian": "Gaussian", "laplacian": "Laplacian",
-    "rows": "without virtual examples", "bags": "bags of bonds", "eigenvalues": "eigenvalues", "network": "same stream",
+    "rows": "without virtual examples", "bags": "bags of bonds", "eigenvalues": "eigenvalues",
 }  # fmt: skip
 # the axes that the paper prints: x and y limits, x in seconds or rows
 AXES = {
@@ -111,8 +111,14 @@ def refuse_setting(name, setting) -> None:
 
 
 def quoted(name: str, method: str) -> float | None:
-    """The error that the paper quotes."""
-    return printed(__package__, "fig1").get((DATA[name], "", method, "error"))
+    """The error that the paper quotes; of a network that of its own."""
+    return printed(__package__, "fig1").get((DATA[name], "", "network" if method == "mlp" else method, "error"))
+
+
+def quoting(name: str) -> list[tuple]:
+    """(method, error) of those that the paper quotes for a figure."""
+    found = [(method, quoted(name, method)) for method in METHODS]
+    return [(method, paper) for method, paper in found if paper is not None]
 
 
 def unit(name: str) -> str:

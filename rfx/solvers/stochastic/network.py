@@ -1,0 +1,53 @@
+"""Dense layers trained by Adam, scikit-learn's: the network that stands beside doubly stochastic gradients on the same batches."""
+
+import numpy as np
+
+from rfx.parallel import one_blas_thread
+
+
+class Network:
+    """MLPClassifier or MLPRegressor, one partial_fit a step; f is what comes out of the last layer, before any sigmoid or softmax.
+
+    layers: widths of the hidden layers. loss: squared, logistic or softmax, of rfx.losses, for n_outputs predictions a row. nu: of
+    nu/2 ||weights||^2 beside the mean loss. rate: Adam's step. The last, shorter batch of a pass is a whole step here.
+    """
+
+    def __init__(self, layers, n_outputs, loss, nu, rate, seed):
+        from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+        self.kind = MLPRegressor if loss.name == "squared" else MLPClassifier
+        self.model = self.kind(hidden_layer_sizes=layers, learning_rate_init=rate, shuffle=False, random_state=seed % 2**32)
+        self.loss, self.nu, self.n_outputs, self.t = loss, nu, n_outputs, 0
+
+    @property
+    def layers(self) -> list:
+        """(weights (inputs, outputs), intercepts (outputs,)) of each layer, the first one first."""
+        return list(zip(self.model.coefs_, self.model.intercepts_)) if self.t else []
+
+    def step(self, X, Y) -> float:
+        """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
+
+        For several outputs of the squared loss their losses are summed.
+        """
+        loss = float(self.loss.value(self.predictions(X), Y).sum() / len(Y))
+        # scikit-learn adds alpha/2 ||weights||^2 / n
+        self.model.set_params(batch_size=len(Y), alpha=self.nu * len(Y))
+        with one_blas_thread():
+            if self.loss.name == "squared":
+                self.model.partial_fit(X, Y if self.n_outputs > 1 else Y[:, 0])
+            else:
+                labels = Y.argmax(axis=1) if self.n_outputs > 1 else (Y[:, 0] > 0).astype(int)
+                self.model.partial_fit(X, labels, classes=np.arange(max(2, self.n_outputs)))
+        self.t += 1
+        return loss
+
+    def predictions(self, X) -> np.ndarray:
+        """(n, n_outputs) float64 values of f."""
+        return forward(self.layers, X) if self.t else np.zeros((X.shape[0], self.n_outputs))
+
+
+def forward(layers, X) -> np.ndarray:
+    """(n, outputs) float64: what comes out of dense layers of rectified linear units, the last one linear, for the rows X (n, d)."""
+    for number, (weights, intercepts) in enumerate(layers):
+        X = (X if number == 0 else np.maximum(X, 0)) @ weights + intercepts
+    return np.asarray(X, np.float64)

@@ -29,10 +29,11 @@ class Network:
 
         For several outputs of the squared loss their losses are summed.
         """
-        loss = float(self.loss.value(self.predictions(X), Y).sum() / len(Y))
         # scikit-learn adds alpha/2 ||weights||^2 / n
         self.model.set_params(batch_size=len(Y), alpha=self.nu * len(Y))
+        # its small products take longer by several threads, which wait for each other
         with one_blas_thread():
+            loss = float(self.loss.value(self.predictions(X), Y).sum() / len(Y))
             if self.loss.name == "squared":
                 self.model.partial_fit(X, Y if self.n_outputs > 1 else Y[:, 0])
             else:

@@ -14,7 +14,7 @@ _LOOKS = {
     "rb": ("#0072B2", "o"), "rf": ("#D55E00", "s"), "nystrom": ("#009E73", "^"), "block": ("#CC79A7", "D"), "kernel": ("#000000", "*"),
     "sparse-rf": ("#E69F00", "v"), "sparse-rb": ("#56B4E9", "P"), "boosting": ("#882255", "X"), "lkrf": ("#117733", "p"),
     "doubly-sgd": ("#332288", "h"), "norma": ("#999933", "<"), "k-sdca": ("#661100", ">"), "r-sdca": ("#6699CC", "d"),
-    "n-sdca": ("#44AA99", "H"), "mlp": ("#888888", "$N$"), "r-pegasos": ("#AA4466", "8"), "n-pegasos": ("#DDCC77", "."),
+    "n-sdca": ("#44AA99", "H"), "mlp": ("#707070", "$N$"), "r-pegasos": ("#AA4466", "8"), "n-pegasos": ("#DDCC77", "."),
     # quantities of one method
     "test": ("#0072B2", "o"), "train": ("#E69F00", "^"), "": ("#444444", "o"),
 }  # fmt: skip

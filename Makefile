@@ -226,7 +226,7 @@ reproduce-dai2014-fig1-forest: $(STAMP) ## Dai et al. 2014, Figure 1: forest, co
 reproduce-dai2014-fig1-forest-quick: $(STAMP) ## The same with 40,000 rows and four seconds
 	$(call reproduce-figure,dai2014-fig1-forest,-quick)
 
-reproduce-dai2014-fig1-mnist: $(STAMP) ## Dai et al. 2014, Figure 1: ten digits, 3.3 million virtual examples, and a network (two hours)
+reproduce-dai2014-fig1-mnist: $(STAMP) ## Dai et al. 2014, Figure 1: ten digits, 3.3 million virtual examples, and a network (hours)
 	$(call reproduce-figure,dai2014-fig1-mnist,)
 
 reproduce-dai2014-fig1-mnist-quick: $(STAMP) ## The same with 120,000 examples

@@ -58,10 +58,10 @@ def endless(params) -> bool:
 
 def fixed(kind: str, X, y, seed: int, copies: int) -> tuple:
     """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d) float32 and their targets."""
-    endless = source(kind, X, y, seed)
+    stream = source(kind, X, y, seed)
     rows, targets = np.empty((copies * len(y), X.shape[1]), np.float32), []
     for start in range(0, len(rows), ROWS):
-        made, own = endless.read(min(ROWS, len(rows) - start))[:2]
+        made, own = stream.read(min(ROWS, len(rows) - start))[:2]
         rows[start : start + len(made)] = made
         targets.append(own)
     return rows, np.concatenate(targets)

@@ -18,7 +18,8 @@ class Steps:
     has t0 = 0; a shift changes no rate). root: theta / sqrt(t + t0) (Kivinen, Smola and Williamson 2004). decay:
     step0 / (1 + step1 t), as the authors' program has it. constant: step0. normalized: step0 over the root mean square of the loss's
     derivatives on the batch, but at most 1. What a step adds to f is then always as large. A step of random features brings a noise in
-    proportion to its size times that of the derivatives; of all sequences that get f equally far in as many steps this one adds least.
+    proportion to its size times that of the derivatives; of all sequences of as many steps with the same sum this one adds least, as far
+    as it is their sum that f depends on.
     """
 
     kind: str = "theorem"

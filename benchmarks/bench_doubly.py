@@ -2,9 +2,10 @@
 
 step: one step of batch and block 1,024 over 50 earlier blocks, beside numpy (its generator, float64 cosines) and PyTorch on the CPU
 (its generator, float32), both of which draw the earlier features again. sdca: r-sdca, until its duality gap is what LIBLINEAR's dual
-solver (-s 3, hinge, no bias) ends above the optimum with, on the same 256 features, both in memory. error: of doubly-sgd and of
+solver (-s 3, hinge, no bias) ends above the optimum with, on the same 256 features, both in memory. held: passes over adult's rows by
+blocks that are revisited, their features kept or made again, which must end in the same coefficients. error: of doubly-sgd and of
 scikit-learn's RBFSampler + SGDClassifier after equal processor seconds, with settings of both that `choose` shows the choice of.
-Run: python benchmarks/bench_doubly.py [--parts step sdca error choose] [--data covtype mnist-8vs6] [--seconds 8] [--pairs 3]
+Run: python benchmarks/bench_doubly.py [--parts step sdca held error choose] [--data covtype mnist-8vs6] [--seconds 8] [--pairs 3]
 """
 
 import argparse
@@ -195,6 +196,32 @@ class Peer:
         return self.model.predict(self.sampler.transform(self.transform(X)))
 
 
+def held(pairs, passes=(2, 3, 5, 10), blocks=8, block=512):
+    """The squared hinge on adult, by whole runs of so many passes."""
+    split = data.load("a9a", split="dai2014")
+    X, Y = split.X_train.toarray().astype(np.float32), split.y_train[:, None]
+    options = {"block": block, "max_blocks": blocks, "precondition": True, "damping": 1e-4}
+
+    def run(hold, count):
+        growing = GrowingMap("gaussian", X.shape[1], 0, {"gamma": 0.03}, variant="pairs")
+        given = options | {"hold_rows": len(X) if hold else None}
+        solver = DoublySGD(growing, 1, losses.get_loss("squared_hinge"), 1e-6, Steps("constant", step0=0.25), **given)
+        for number in range(count):
+            order = np.random.default_rng(number).permutation(len(X))
+            for start in range(0, len(X), BATCH):
+                part = order[start : start + BATCH]
+                solver.step(X[part], Y[part], part)
+        return solver.expansion.coef
+
+    if not np.array_equal(run(True, 2), run(False, 2)):
+        raise SystemExit("features that are held are others than those that are made again")
+    print(f"\n| {blocks} blocks of {block}, {len(X):,} rows | made again, processor s | held | times |\n|---|---:|---:|---:|")
+    for count in passes:
+        found = turns({"again": False, "held": True}, lambda name, count=count: timed(lambda: run(name == "held", count)), pairs)
+        cpu = [spread([row["cpu"] for row in rows], ".2f") for rows in found.values()]
+        print(f"| {count} passes | {cpu[0]} | {cpu[1]} | {ratios(found['again'], found['held'], 'cpu')} |")
+
+
 def words(options):
     return ", ".join(f"{name} {value}" for name, value in options.items() if name not in INPUTS_OF["covtype"] | INPUTS_OF["mnist-8vs6"])
 
@@ -249,7 +276,7 @@ def error(names, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", nargs="+", default=["step", "sdca", "error"], choices=("step", "sdca", "error", "choose"))
+    parser.add_argument("--parts", nargs="+", default=["step", "sdca", "error"], choices=("step", "sdca", "held", "error", "choose"))
     parser.add_argument("--data", nargs="+", default=["covtype", "mnist-8vs6"], choices=("covtype", "mnist-8vs6"))
     parser.add_argument("--seconds", type=float, default=8)
     add_pairs(parser)
@@ -260,6 +287,8 @@ def main():
         step(given.pairs)
     if "sdca" in given.parts:
         sdca(given.pairs)
+    if "held" in given.parts:
+        held(given.pairs)
     if "choose" in given.parts:
         choose(given.data, given.seconds)
     if "error" in given.parts:

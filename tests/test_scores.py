@@ -248,6 +248,9 @@ def test_progress_says_how_far_and_how_long():
     assert told.line() == "0:30, part 2 of 4, step 3, relative gap 5.0e-03, 0:45 left"
     told.tell({"samples": 5000, "seconds": 2.0, "loss": 0.25, "share": 0.5})
     assert told.line() == "0:30, 5,000 rows, loss 0.25, 2,500 rows a second, 0:30 left"
+    # resumed: half an hour of the training was before this start
+    told.tell({"samples": 9000, "seconds": 1800.0, "loss": 0.25, "share": 0.9})
+    assert told.line() == "0:30, 9,000 rows, loss 0.25, 5 rows a second, 3:20 left"
     told.tell({"choosing": ["gamma", "lam"], "tried": 3, "of": 4})
     assert told.line() == "0:30, choosing gamma, lam: 3 of 4 tried"
     told.count(1, 4, "cpu rf")

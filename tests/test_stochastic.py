@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from rfx import env, kernels
 from rfx.errors import UsageError
 from rfx.features import sample
+from rfx.features.base import FeatureMap
 from rfx.features.growing import GrowingMap
 from rfx.losses import get_loss
 from rfx.solvers.stochastic.doubly import DoublySGD
@@ -436,3 +437,25 @@ def test_kept_values_are_the_values(nu, step, precondition):
             state, kept = kept.state(), doubly(**options, damping=1e-3, keep_rows=50)
             kept.restore(state)
     np.testing.assert_allclose(plain.expansion.coef, kept.expansion.coef, rtol=1e-7, atol=1e-11)
+
+
+@pytest.mark.parametrize("precondition, batch", [(False, 20), (True, 20), (False, 5000)])
+def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monkeypatch):
+    """Blocks smaller than a piece, of which one is not whole; rows twice in a batch; in a batch of 5,000 several parts."""
+    X, Y = rows(50)
+    options = {"nu": 0.1, "steps": Steps("constant", 0.1, step0=0.5), "block": 16, "max_blocks": 5, "averaging": "linear"}
+    options |= {"precondition": precondition, "damping": 1e-3, "outputs": 2}
+    plain, held = doubly("squared", **options), doubly("squared", **options, hold_rows=50)
+    made, transform = [], FeatureMap.transform
+    monkeypatch.setattr(FeatureMap, "transform", lambda self, X, out=None: made.append(len(X)) or transform(self, X, out=out))
+    rng = np.random.default_rng(3)
+    Y = np.hstack([Y, -Y])
+    for _ in range(40):
+        index = rng.integers(0, 50, batch)
+        one = plain.step(X[index], Y[index], index)
+        made.clear()
+        assert held.step(X[index], Y[index], index) == one
+    assert not made
+    assert np.array_equal(plain.expansion.coef, held.expansion.coef)
+    # rows that are not of the set
+    assert held.step(X + 1, Y) == plain.step(X + 1, Y)

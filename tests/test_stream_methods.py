@@ -11,6 +11,7 @@ import pytest
 from rfx import methods, model
 from rfx.cli import main
 from rfx.data import svmlight
+from rfx.data.stream import ArraySource
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
 
@@ -365,12 +366,33 @@ def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, 
     assert all(np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items())
 
 
+@pytest.mark.parametrize("more", [{}, {"budget_samples": 4000, "batch": 5000}, {"virtual_copies": 2, "virtual": "images"}])
+def test_held_features_change_the_cost_alone(more, tmp_path):
+    """Also for steps on other rows after it; what does not meet its rows three times, or has no room, holds none."""
+    options = {"max_blocks": 3, "precondition": True, "damping": 1e-3, "step0": 0.2, "batch": 300, "block": 128} | more
+    rows = np.hstack([X, X[:, :1]]) if "virtual" in more else X
+    made_of = [made("doubly-sgd", max_memory=memory, **options).fit(rows, TARGETS["multiclass"]) for memory in (1, 256)]
+    assert [method.solver.held is not None for method in made_of] == [False, True]
+    for _ in range(2):
+        plain, held = (arrays_of(method, tmp_path) for method in made_of)
+        assert all(np.array_equal(value, held[key]) for key, value in plain.items())
+        for method in made_of:
+            method.partial_fit(-rows[:400], TARGETS["multiclass"][:400])
+    for other in ({"epochs": 2, "budget_samples": None}, {"max_blocks": None}, {"budget_samples": 1500}, {"head": 500}):
+        rest = options | {"virtual": "none", "virtual_copies": None} | other
+        assert made("doubly-sgd", **rest).fit_stream(ArraySource(rows, TARGETS["multiclass"])).solver.held is None
+
+
 def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
     with pytest.raises(UsageError, match="--virtual is digits, without end, but --keep-values .* give --virtual-copies"):
         made("doubly-sgd", keep_values=True, virtual="digits")
     for more in ({"max_blocks": 3}, {"head": 10}):
         with pytest.raises(UsageError, match=f"--{next(iter(more)).replace('_', '-')} is .*, but --keep-values is for the rows of a set"):
             made("doubly-sgd", keep_values=True, **more)
+    source = ArraySource(X, TARGETS["binary"])
+    source.rewindable = False
+    with pytest.raises(UsageError, match="the rows is read once, but --keep-values is for the rows of a set that are met again"):
+        made("doubly-sgd", keep_values=True).fit_stream(source)
     with pytest.raises(UsageError, match="use fit, or leave it out"):
         made("doubly-sgd", keep_values=True).partial_fit(X, TARGETS["binary"])
     rows, y = np.zeros((70_000, 1)), np.zeros(70_000)

@@ -37,6 +37,8 @@ class Progress:
         self.what, self.log, self.quiet = what, log, quiet
         self.live = log is None and sys.stderr is not None and sys.stderr.isatty()
         self.start, self._words, self._share, self._shown = time.monotonic(), "", None, False
+        # seconds of training before this start, where it goes on from a checkpoint
+        self._earlier = 0.0
         self._end, self._lock = threading.Event(), threading.Lock()
 
     def __enter__(self):
@@ -54,6 +56,7 @@ class Progress:
     def tell(self, entry: dict) -> None:
         """One step of training: see rfx.methods.watch for what it says."""
         self._words, self._share = words(entry), share(entry)
+        self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
 
     def count(self, done: int, total: int, words: str = "", more: float = 0.0) -> None:
         """So many of several equal things are done; words: the ones at work; more: how many these come to so far."""
@@ -93,7 +96,7 @@ class Progress:
         elapsed = time.monotonic() - self.start
         parts = [clock(elapsed), *([self._words] if self._words else [])]
         if self._share is not None and self._share >= LEAST:
-            parts.append(f"{clock(elapsed / self._share - elapsed)} left")
+            parts.append(f"{clock((self._earlier + elapsed) * (1 / self._share - 1))} left")
         return ", ".join(parts)
 
 

@@ -12,6 +12,7 @@ from rfx.methods.streaming import StreamMethod
 from rfx.model import Array
 from rfx.options import Option
 from rfx.solvers.stochastic.doubly import DAMPING, DoublySGD
+from rfx.solvers.stochastic.expansion import ROWS
 from rfx.solvers.stochastic.steps import Steps
 
 STEP = Option(
@@ -36,7 +37,8 @@ STEPS = (STEP, THETA, T0, STEP0, STEP1)
 MEMORY = Option(
     "max_memory",
     float,
-    "MiB of sampled frequencies that are kept between steps; others are made again from the seed.",
+    "MiB of what is kept between steps: sampled frequencies, and with --max-blocks the features of rows that are met again. What has no "
+    "room is made again from the seed.",
     low=1,
     default=256.0,
 )
@@ -90,6 +92,8 @@ class DoublySgd(StreamMethod):
         ),
     )
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
+    # whether rows come from a source that can be read again
+    _rewindable = False
 
     def check_given(self, given):
         super().check_given(given)
@@ -108,25 +112,44 @@ class DoublySgd(StreamMethod):
             raise UsageError("--keep-values is for the rows of a set that is known beforehand; use fit, or leave it out")
         return super().partial_fit(X, y, classes, sample_weight)
 
+    def _fit_source(self, source, chunks, buffer, start):
+        self._rewindable = source.rewindable
+        if self.params["keep_values"] and not source.rewindable:
+            raise UsageError(f"{source.name} is read once, but --keep-values is for {_KEPT}; give a file")
+        return super()._fit_source(source, chunks, buffer, start)
+
     def _step(self, X, Y, index, own):
         return self.solver.step(X, Y, index, own)
 
+    def _held_mb(self) -> float:
+        """MiB of the features of all rows in all blocks, where they are met at least three times, before which keeping gains nothing.
+
+        0 where they have no room; and for batches whose values of f are summed in another order than from features that are kept.
+        """
+        p = self.params
+        passes = p["budget_samples"] / self.n_rows if p["budget_samples"] else p["epochs"]
+        known = self._rewindable and not p["head"] and not examples.endless(p)
+        if not (p["max_blocks"] and known and passes >= 3) or (self.n_outputs == 1 and p["batch"] > ROWS):
+            return 0.0
+        needed = self.n_rows * p["max_blocks"] * p["block"] * np.dtype(self._input_dtype()).itemsize / 2**20
+        return needed if needed <= p["max_memory"] else 0.0
+
     def _make(self, state):
-        p, known = self.params, None
+        p, known, held = self.params, None, self._held_mb()
         if p["keep_values"]:
             known, needed = self.n_rows, 8 * self.n_rows * (self.n_outputs + 1) / 2**20
             if needed > p["max_memory"]:
                 raise UsageError(f"--keep-values takes {needed:,.0f} MiB for {known:,} rows, more than --max-memory {p['max_memory']:g}")
         return DoublySGD(
-            self._growing(p["block"]), self.n_outputs, self.loss, p["nu"], steps_of(p), block=p["block"], max_blocks=p["max_blocks"],
-            precondition=p["precondition"], damping=p["damping"], averaging=p["averaging"],
-            keep_rows=known, seed=p["seed"],
+            self._growing(p["block"], held), self.n_outputs, self.loss, p["nu"], steps_of(p), block=p["block"],
+            max_blocks=p["max_blocks"], precondition=p["precondition"], damping=p["damping"], averaging=p["averaging"],
+            keep_rows=known, hold_rows=self.n_rows if held else None, seed=p["seed"],
         )  # fmt: skip
 
-    def _growing(self, block):
+    def _growing(self, block, held_mb=0.0):
         p = self.params
         piece = block * max(1, PIECE // block)
-        options = {"variant": p["features"], "dtype": self._input_dtype(), "piece": piece, "max_memory_mb": p["max_memory"]}
+        options = {"variant": p["features"], "dtype": self._input_dtype(), "piece": piece, "max_memory_mb": p["max_memory"] - held_mb}
         return GrowingMap(p["kernel"], self.n_prepared, p["seed"], self.kernel_params, **options)
 
     def _follow(self, X):

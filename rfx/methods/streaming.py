@@ -128,7 +128,7 @@ class StreamMethod(Method):
             self._learn(lambda: iter([(X, y)]), classes)
             self._start()
         for X_part, y_part, index in Stream(ArraySource(X, y), self.params["batch"]):
-            self._advance(X_part, y_part, index, self.batch_weights.further(y_part, weights.part(given, index)))
+            self._advance(X_part, y_part, None, self.batch_weights.further(y_part, weights.part(given, index)))
         self._finish(self.seconds)
         return self
 

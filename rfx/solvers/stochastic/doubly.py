@@ -16,6 +16,7 @@ from rfx.losses import times
 from rfx.operators.cholesky import factor_in_place, solve
 from rfx.parallel import for_ranges, one_blas_thread
 from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
+from rfx.solvers.stochastic.held import Held
 
 AVERAGING = ("none", "uniform", "linear")
 # What the authors' program adds to the covariance of a block besides nu, so that it can be inverted.
@@ -37,7 +38,8 @@ class DoublySGD:
     features (scaled by 1/sqrt(block)) on the batch, as in the authors' program; a block that is revisited is then
     regularised alone, by block coordinates. averaging: what predicts, see Expansion. keep_rows: of a set whose rows are met
     again their number; f is then kept for each, and a step computes only what was added since it met the row last: what a pass
-    costs grows with the features, not with their square.
+    costs grows with the features, not with their square. hold_rows: of such a set their number, for blocks that are met again: their
+    features are kept, a number for each row and feature (max_blocks * block of them).
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class DoublySGD:
         damping=DAMPING,
         averaging="none",
         keep_rows=None,
+        hold_rows=None,
         seed=0,
     ):
         if growing.piece % block:
@@ -64,6 +67,7 @@ class DoublySGD:
         self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
         self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
         self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
+        self.held = None if hold_rows is None else Held(growing, hold_rows, max_blocks * block)
         self.t, self.largest = 0, 0
 
     def step(self, X, Y, index=None, weights=None) -> float:
@@ -75,8 +79,7 @@ class DoublySGD:
         """
         t, e = self.t + 1, self.expansion
         start = self._block(t)
-        F = e.values(X) if self.known is None else self.known.values(X, index)
-        Z = e.transform(e.map.sampled(start, start + self.block), X)
+        F, Z = self._values(X, index), self._features(start, X, index)
         self.largest = max(self.largest, len(F))
         derivatives = times(self.loss.derivative(F, Y), weights)
         gamma = self.steps(t, derivatives) * len(F) / self.largest
@@ -95,6 +98,18 @@ class DoublySGD:
         self.t = t
         e.count(t)
         return float(times(self.loss.value(F, Y), weights).sum() / len(F))
+
+    def _values(self, X, index):
+        if self.known is not None:
+            return self.known.values(X, index)
+        held = self.held is not None and index is not None
+        return self.expansion.held_values(self.held, X, index) if held else self.expansion.values(X)
+
+    def _features(self, start, X, index):
+        stop = start + self.block
+        if self.held is not None and index is not None:
+            return self.held.features(X, index, start, stop)
+        return self.expansion.transform(self.expansion.map.sampled(start, stop), X)
 
     def _decay(self, gamma):
         # step 1 has nothing to decay, and 1 - gamma nu may be below zero there

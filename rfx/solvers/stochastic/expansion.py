@@ -96,6 +96,16 @@ class Expansion:
         """(n, n_outputs) float64 values of the last function."""
         return self.scale * self._sum(X, self._raw, 0, self.n_features)
 
+    def held_values(self, held, X, index) -> np.ndarray:
+        """The same for rows whose features are held (rfx.solvers.stochastic.held) under the numbers `index`."""
+        out = np.zeros((X.shape[0], self.n_outputs))
+        for low, high in self._pieces(0, self.n_features):
+            weights = self._raw[low:high].astype(self.map.dtype)
+            for first in range(0, len(out), ROWS):
+                part = slice(first, first + ROWS)
+                out[part] += matmul(held.features(X[part], index[part], low, high), weights)
+        return self.scale * out
+
     def predictions(self, X) -> np.ndarray:
         """(n, n_outputs) float64 values of the function that predicts."""
         return self.values(X) if self._before is None else self._sum(X, self.coef, 0, self.n_features)

@@ -1,0 +1,36 @@
+"""Features of the rows of a set that are met again by blocks that are met again: each is made once."""
+
+import numpy as np
+
+
+class Held:
+    """Values of the first n_features features of a GrowingMap for n_rows rows, which become known batch by batch.
+
+    Memory: n_rows n_features numbers of the map's type, as far as they were asked for. The same bits as features made anew.
+    """
+
+    def __init__(self, growing, n_rows: int, n_features: int):
+        self.map, piece = growing, growing.piece
+        widths = [min(piece, n_features - start) for start in range(0, n_features, piece)]
+        self._values = [np.empty((n_rows, width), growing.dtype) for width in widths]
+        # of every row, how many of a piece's features are there, from its first on
+        self._made = np.zeros((len(widths), n_rows), np.int32)
+        self._buffer = np.empty(0, growing.dtype)
+
+    def features(self, X, index, start: int, stop: int) -> np.ndarray:
+        """(n, stop - start) values for the rows X (n, d), whose numbers in the set are `index`: features of one piece.
+
+        They lie in memory that the next call takes again.
+        """
+        number = start // self.map.piece
+        first, held, made = number * self.map.piece, self._values[number], self._made[number]
+        missing = np.flatnonzero(made[index] < stop - first)
+        if len(missing):
+            rows = index[missing]
+            low = int(made[rows].min())
+            held[rows, low : stop - first] = self.map.sampled(first + low, stop).transform(X[missing])
+            made[rows] = stop - first
+        if len(self._buffer) < len(index) * held.shape[1]:
+            self._buffer = np.empty(len(index) * held.shape[1], held.dtype)
+        whole = np.take(held, index, axis=0, out=self._buffer[: len(index) * held.shape[1]].reshape(len(index), -1), mode="clip")
+        return whole[:, start - first : stop - first]

@@ -14,6 +14,7 @@ from rfx.data import svmlight
 from rfx.data.stream import ArraySource
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
+from rfx.methods import streaming
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (900, 3))
@@ -364,6 +365,16 @@ def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, 
     again = made("doubly-sgd", keep_values=True, **options).keep(tmp_path / "point", resume=True).fit(X, y)
     whole = arrays_of(kept, tmp_path)
     assert all(np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items())
+
+
+@pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
+def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, monkeypatch):
+    monkeypatch.setattr(streaming, "SAMPLE", 100)
+    few, many = (made(name, n_features=count, gamma="median").fit(X, TARGETS["binary"]) for count in (20, 150))
+    assert (few.info["rank"], many.info["rank"]) == (20, 150)
+    assert few.kernel_params == many.kernel_params
+    known = [set(map(tuple, method.map.landmarks.tolist())) for method in (few, many)]
+    assert len(known[1]) == 150 and known[0] < known[1]
 
 
 @pytest.mark.parametrize("more", [{}, {"budget_samples": 4000, "batch": 5000}, {"virtual_copies": 2, "virtual": "images"}])

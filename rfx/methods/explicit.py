@@ -77,6 +77,10 @@ class NystromFeatures(StreamMethod):
     )
     arrays = StreamMethod.arrays | SUPPORT
 
+    @property
+    def n_landmarks(self) -> int:
+        return self.params["n_features"]
+
     def _map(self):
         start = time.perf_counter()
         # the sample of the survey is in random order

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from rfx import losses
 from rfx.data.pca import PCA
 from rfx.data.stream import ArraySource, Source, Stream
-from rfx.data.survey import Inputs, Survey
+from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.errors import DataError, UsageError
 from rfx.methods import checkpoints, examples, gamma, stream_weights, targets, weights
 from rfx.methods.base import UNSAID, Method
@@ -42,6 +42,8 @@ class StreamMethod(Method):
     default_losses = {"regression": "squared", "binary": "hinge", "multiclass": "softmax"}
     # losses that it does not have
     without: tuple[str, ...] = ()
+    # rows that are kept of a survey, if more than its own number
+    n_landmarks = 0
     arrays = Method.arrays | {
         "pca_mean": Array("f", "inputs"),
         "pca_components": Array("f", "inputs components"),
@@ -160,8 +162,9 @@ class StreamMethod(Method):
         """The survey of the rows, and what follows from it: task, loss, labels, inputs, the kernel's parameters."""
         p = self.params
         found = Survey(
-            chunks, scaling=p["scaling"], unit=p["unit"], pca=p["pca"], centred=p["pca_centred"], dtype=self._input_dtype(), seed=p["seed"]
-        )
+            chunks, scaling=p["scaling"], unit=p["unit"], pca=p["pca"], centred=p["pca_centred"], dtype=self._input_dtype(), seed=p["seed"],
+            sample=max(SAMPLE, self.n_landmarks),
+        )  # fmt: skip
         self.n_rows, self.n_inputs = found.n_rows, found.n_inputs
         self.n_targets = found.n_targets
         self.task, self.classes, self.target_scaler = targets.learn(p, found, classes)
@@ -174,7 +177,7 @@ class StreamMethod(Method):
 
     def _bandwidth(self, found) -> tuple[dict, list]:
         """The kernel's parameters and how they were chosen, from a Survey of the rows."""
-        return gamma.of_rows(self.params, found.X, lambda: self._encode_rows(found.y), self.params["nu"] * found.n_rows)
+        return gamma.of_rows(self.params, found.X[:SAMPLE], lambda: self._encode_rows(found.y[:SAMPLE]), self.params["nu"] * found.n_rows)
 
     def _choose_loss(self):
         name = self.params["loss"] or self.default_losses[self.task]
@@ -343,7 +346,8 @@ class StreamMethod(Method):
         """What the rows have taught besides f: header and arrays."""
         p = self.inputs.pca
         header = {
-            "unit": self.inputs.unit, "centred": None if p is None else p.centred, "kernel_params": _plain(self.kernel_params),
+            "unit": self.inputs.unit, "centred": None if p is None else p.centred,
+            "kernel_params": {key: np.asarray(value).tolist() for key, value in self.kernel_params.items()},
             "n_rows": self.n_rows, "n_inputs": self.n_inputs, "n_prepared": self.n_prepared, "n_targets": self.n_targets,
         } | self._weight_sum()  # fmt: skip
         return header, {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
@@ -394,7 +398,3 @@ class StreamMethod(Method):
     def _describe_model(self) -> dict:
         """n_features, model_size and what else the model is, for info."""
         raise TypeError(f"{type(self).__name__} does not define _describe_model")
-
-
-def _plain(params):
-    return {key: np.asarray(value).tolist() for key, value in params.items()}

@@ -116,7 +116,9 @@ class DoublySgd(StreamMethod):
         self._rewindable = source.rewindable
         if self.params["keep_values"] and not source.rewindable:
             raise UsageError(f"{source.name} is read once, but --keep-values is for {_KEPT}; give a file")
-        return super()._fit_source(source, chunks, buffer, start)
+        super()._fit_source(source, chunks, buffer, start)
+        self.solver.held = None
+        return self
 
     def _step(self, X, Y, index, own):
         return self.solver.step(X, Y, index, own)

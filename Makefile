@@ -214,13 +214,13 @@ reproduce-dai2014-fig1-adult: $(STAMP) ## Dai et al. 2014, Figure 1: adult, seve
 reproduce-dai2014-fig1-adult-quick: $(STAMP) ## The same with fewer features and five seconds
 	$(call reproduce-figure,dai2014-fig1-adult,-quick)
 
-reproduce-dai2014-fig1-mnist8v6: $(STAMP) ## Dai et al. 2014, Figure 1: 8 against 6 with virtual examples (hours)
+reproduce-dai2014-fig1-mnist8v6: $(STAMP) ## Dai et al. 2014, Figure 1: 8 against 6 with virtual examples (an hour)
 	$(call reproduce-figure,dai2014-fig1-mnist8v6,)
 
 reproduce-dai2014-fig1-mnist8v6-quick: $(STAMP) ## The same with 60,000 examples and three seconds
 	$(call reproduce-figure,dai2014-fig1-mnist8v6,-quick)
 
-reproduce-dai2014-fig1-forest: $(STAMP) ## Dai et al. 2014, Figure 1: forest, covtype in full (hours)
+reproduce-dai2014-fig1-forest: $(STAMP) ## Dai et al. 2014, Figure 1: forest, covtype in full (an hour)
 	$(call reproduce-figure,dai2014-fig1-forest,)
 
 reproduce-dai2014-fig1-forest-quick: $(STAMP) ## The same with 40,000 rows and four seconds

@@ -61,7 +61,7 @@ class Progress:
     def count(self, done: int, total: int, words: str = "", more: float = 0.0) -> None:
         """So many of several equal things are done; words: the ones at work; more: how many these come to so far."""
         self._words = f"{done} of {total} done" + (f", {words}" if words else "")
-        self._share = (done + more) / total if total else None
+        self._share, self._earlier = (done + more) / total if total else None, 0.0
 
     def runs(self, done: int, total: int, working) -> None:
         """So many runs are done; working: (its name, the step that its solver told last, or None) for each that is at work."""

@@ -79,7 +79,10 @@ class DoublySGD:
         """
         t, e = self.t + 1, self.expansion
         start = self._block(t)
-        F, Z = self._values(X, index), self._features(start, X, index)
+        held = self.held if index is not None else None
+        F = e.values(X, held, index) if self.known is None else self.known.values(X, index)
+        stop = start + self.block
+        Z = e.transform(e.map.sampled(start, stop), X) if held is None else held.features(X, index, start, stop)
         self.largest = max(self.largest, len(F))
         derivatives = times(self.loss.derivative(F, Y), weights)
         gamma = self.steps(t, derivatives) * len(F) / self.largest
@@ -98,18 +101,6 @@ class DoublySGD:
         self.t = t
         e.count(t)
         return float(times(self.loss.value(F, Y), weights).sum() / len(F))
-
-    def _values(self, X, index):
-        if self.known is not None:
-            return self.known.values(X, index)
-        held = self.held is not None and index is not None
-        return self.expansion.held_values(self.held, X, index) if held else self.expansion.values(X)
-
-    def _features(self, start, X, index):
-        stop = start + self.block
-        if self.held is not None and index is not None:
-            return self.held.features(X, index, start, stop)
-        return self.expansion.transform(self.expansion.map.sampled(start, stop), X)
 
     def _decay(self, gamma):
         # step 1 has nothing to decay, and 1 - gamma nu may be below zero there

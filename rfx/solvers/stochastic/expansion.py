@@ -92,19 +92,12 @@ class Expansion:
 
     # ------------------------------------------------------------------ values
 
-    def values(self, X) -> np.ndarray:
-        """(n, n_outputs) float64 values of the last function."""
-        return self.scale * self._sum(X, self._raw, 0, self.n_features)
+    def values(self, X, held=None, index=None) -> np.ndarray:
+        """(n, n_outputs) float64 values of the last function.
 
-    def held_values(self, held, X, index) -> np.ndarray:
-        """The same for rows whose features are held (rfx.solvers.stochastic.held) under the numbers `index`."""
-        out = np.zeros((X.shape[0], self.n_outputs))
-        for low, high in self._pieces(0, self.n_features):
-            weights = self._raw[low:high].astype(self.map.dtype)
-            for first in range(0, len(out), ROWS):
-                part = slice(first, first + ROWS)
-                out[part] += matmul(held.features(X[part], index[part], low, high), weights)
-        return self.scale * out
+        held: of rows whose numbers in a set are `index` the features that are kept (rfx.solvers.stochastic.held).
+        """
+        return self.scale * self._sum(X, self._raw, 0, self.n_features, held, index)
 
     def predictions(self, X) -> np.ndarray:
         """(n, n_outputs) float64 values of the function that predicts."""
@@ -120,19 +113,20 @@ class Expansion:
         self._trackers.append(Known(self, n_rows))
         return self._trackers[-1]
 
-    def _sum(self, X, coef, start, stop):
+    def _sum(self, X, coef, start, stop, held=None, index=None):
         """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and rows within."""
         out = np.zeros((X.shape[0], coef.shape[1]))
         for low, high in self._pieces(start, stop):
-            features = self.map.sampled(low, high)
-            if self.n_outputs == 1 and len(out) > ROWS:
+            features = self.map.sampled(low, high) if held is None else None
+            if held is None and self.n_outputs == 1 and len(out) > ROWS:
                 # each thread for itself, by what fits into its cache
                 out[:, 0] += MapMatrix(features, X).matvec(coef[low:high, 0])
                 continue
             weights = coef[low:high].astype(self.map.dtype)
             for first in range(0, len(out), ROWS):
-                Z = self.transform(features, X[first : first + ROWS])
-                out[first : first + ROWS] += matmul(Z, weights)
+                part = slice(first, first + ROWS)
+                Z = self.transform(features, X[part]) if held is None else held.features(X[part], index[part], low, high)
+                out[part] += matmul(Z, weights)
         return out
 
     def _pieces(self, start, stop):

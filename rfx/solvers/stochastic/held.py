@@ -30,7 +30,9 @@ class Held:
             low = int(made[rows].min())
             held[rows, low : stop - first] = self.map.sampled(first + low, stop).transform(X[missing])
             made[rows] = stop - first
-        if len(self._buffer) < len(index) * held.shape[1]:
-            self._buffer = np.empty(len(index) * held.shape[1], held.dtype)
-        whole = np.take(held, index, axis=0, out=self._buffer[: len(index) * held.shape[1]].reshape(len(index), -1), mode="clip")
+        size = len(index) * held.shape[1]
+        if len(self._buffer) < size:
+            self._buffer = np.empty(size, held.dtype)
+        # numbers that are not of the set were refused above; by another mode numpy would copy what it takes twice
+        whole = np.take(held, index, axis=0, out=self._buffer[:size].reshape(len(index), -1), mode="clip")
         return whole[:, start - first : stop - first]

@@ -377,6 +377,18 @@ def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, mon
     assert len(known[1]) == 150 and known[0] < known[1]
 
 
+@pytest.mark.parametrize("task", list(TARGETS))
+@pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
+def test_landmarks_predict_what_their_features_do_before_a_file_as_after(name, task, tmp_path):
+    target = {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
+    method = made(name, n_features=60, **target).fit(X[:800], TARGETS[task][:800])
+    decided = method.decision_function(X[800:])
+    by_features = method.solver.predictions(method.inputs.transform(X[800:], np.float64))
+    np.testing.assert_allclose(method._values(X[800:]), by_features, rtol=1e-4, atol=1e-3 * np.abs(by_features).max())
+    method.save(tmp_path / "m.npz")
+    np.testing.assert_array_equal(methods.load(tmp_path / "m.npz").decision_function(X[800:]), decided)
+
+
 @pytest.mark.parametrize("more", [{}, {"budget_samples": 4000, "batch": 5000}, {"virtual_copies": 2, "virtual": "images"}])
 def test_held_features_change_the_cost_alone(more, tmp_path):
     """Also for steps on other rows after it; what does not meet its rows three times, or has no room, holds none."""

@@ -90,8 +90,16 @@ class NystromFeatures(StreamMethod):
         return self.map.transform, self.map.n_features
 
     def _restore_solver(self, arrays):
+        self.solver = self._kept(arrays)
+
+    def _kept(self, arrays):
         # coefficients of near-dependent landmarks cancel: float64
-        self.solver = Kept(self.params["kernel"], self.kernel_params, arrays["support"], arrays["coef"], np.float64)
+        return Kept(self.params["kernel"], self.kernel_params, arrays["support"], arrays["coef"], np.float64)
+
+    def _values(self, X):
+        """By the landmarks' coefficients, before a file is written as after: rank kernel values a row, no rank^2 operations for z(x)."""
+        trained = not isinstance(self.solver, Kept)
+        return (self._kept(self._model_arrays()) if trained else self.solver).predictions(X)
 
     def _model_arrays(self):
         if isinstance(self.solver, Kept):

@@ -353,3 +353,16 @@ def test_bins_as_a_sparse_matrix():
     ids, bins = grids.number(X)
     Z = BinnedMatrix(ids, bins.starts)
     np.testing.assert_array_equal(Z.to_csr().toarray(), Z.to_array())
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 1024), (16384, 1024), (32768, 512), (65536, 256), (10**7, 256)])
+def test_few_rows_get_more_grids_where_none_are_asked_for(rows, count):
+    X = np.zeros((rows, 1))
+    assert methods.create("rb")._count(X) == count
+    assert methods.create("rb", n_grids=7)._count(X) == 7
+
+
+def test_info_tells_the_grids_that_the_rows_got():
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    fitted = methods.create("rb").fit(X, np.sign(X[:, 0] - 0.5))
+    assert fitted.info["n_grids"] == 1024

@@ -20,7 +20,6 @@ N_GRIDS = Option("n_grids", int, "Number R of random grids; a row is in one bin 
 OPTIONS = (
     KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
     CHOSEN_GAMMA,
-    N_GRIDS,
     LOSS,
     TOL,
     MAX_ITER,
@@ -65,32 +64,37 @@ class BinnedMethod(Method):
         self._check_memory(X)
         super()._choose(X, Y)
 
+    def _count(self, X) -> int:
+        """How many grids the rows X get."""
+        return self.params["n_grids"]
+
     def _sample(self, X) -> BinningMap:
-        """All --n-grids grids."""
+        """All grids."""
         p = self.params
         self._check_memory(X)
         bandwidth = self._learn_kernel(X)["gamma"]
-        return sample_grids(p["kernel"], X.shape[1], p["n_grids"], p["seed"], gamma=bandwidth)
+        return sample_grids(p["kernel"], X.shape[1], self._count(X), p["seed"], gamma=bandwidth)
 
     def _check_memory(self, X):
         """Refuse more grids than there is memory for, here or where the rows lie, before any is made; sets self.memory_left, MiB."""
         n_rows, available = getattr(X, "share", (X.shape[0], None))
         size = self._bytes(2 if n_rows < 2**16 else 4)
         limit = self.params["max_memory"] or available or env.available_memory_mb()
-        needed = size * self.params["n_grids"] * n_rows / 2**20
+        number = self._count(X)
+        needed = size * number * n_rows / 2**20
         if needed > limit:
             allowed = "--max-memory is" if self.params["max_memory"] else "there are only"
             fitting = int(limit * 2**20 / (size * n_rows))
             advice = f"at most {fitting:,} grids fit" if fitting else "not one grid fits"
             raise UsageError(
-                f"--n-grids is {self.params['n_grids']}; the bin numbers of {n_rows:,} rows take {needed:,.0f} MiB, but "
+                f"--n-grids is {number}; the bin numbers of {n_rows:,} rows take {needed:,.0f} MiB, but "
                 f"{allowed} {limit:,.0f} MiB; {advice}"
             )
         self.memory_left = limit - needed
 
     def _vectors(self, X):
         # up to three numbers a width, and the offset
-        return BinMap.width * self.params["n_grids"]
+        return BinMap.width * self._count(X)
 
     def _bytes(self, number: int) -> int:
         """What training takes for each row and grid, where a bin number takes `number` bytes."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from rfx.features.binning import Bins
 from rfx.methods import weights
-from rfx.methods.binned import OPTIONS, BinnedMethod, solve_liblinear_each
+from rfx.methods.binned import N_GRIDS, OPTIONS, BinnedMethod, solve_liblinear_each
 from rfx.methods.options import CHOSEN_LAM, LIBLINEAR, SOLVER
 from rfx.methods.validation import GAMMA_FACTORS, LAMS, error, held_out
 from rfx.operators.binned import BinnedMatrix
@@ -20,6 +20,8 @@ FIRST, GAIN = 16, 0.01
 GROW_TOL = 1e-2
 # Most grids by which gamma and lambda are validated.
 TRIED = 128
+# Grids where --n-grids says nothing: MANY, of more rows so many that there are PAIRS of a row and a grid, but FEW at least.
+MANY, FEW, PAIRS = 1024, 256, 2**24
 GROW = Option(
     "grow",
     float,
@@ -45,8 +47,20 @@ class RB(BinnedMethod):
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     weighted = True
     spreads = True
-    # without a default, for a new one would make other runs of those that were made before
-    options = (*OPTIONS, CHOSEN_LAM, GROW, SOLVER.but(choices=SOLVER.choices | LIBLINEAR, default=None))
+    options = (
+        *OPTIONS,
+        N_GRIDS.but(
+            default=None,
+            help=f"{N_GRIDS.help} By default {MANY}, of more than {PAIRS // MANY} rows fewer, of {PAIRS // FEW} and more {FEW}.",
+        ),
+        CHOSEN_LAM,
+        GROW,
+        # without a default, for a new one would make other runs of those that were made before
+        SOLVER.but(choices=SOLVER.choices | LIBLINEAR, default=None),
+    )
+
+    def _count(self, X):
+        return self.params["n_grids"] or min(MANY, max(FEW, PAIRS // X.shape[0]))
 
     def _bytes(self, number):
         # while R grows there is a copy of the rows that are not held out, and one of the numbers so far
@@ -69,7 +83,7 @@ class RB(BinnedMethod):
     def _trial(self):
         trial = super()._trial()
         # more grids estimate the same kernel better, and cost as much more
-        trial.params = trial.params | {"grow": None, "n_grids": min(self.params["n_grids"], TRIED)}
+        trial.params = trial.params | {"grow": None, "n_grids": min(self.params["n_grids"] or TRIED, TRIED)}
         return trial
 
     def _fit_each(self, X, Y, lams):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfx.methods import weights
-from rfx.methods.binned import OPTIONS, BinnedMethod, solve_liblinear_each
+from rfx.methods.binned import N_GRIDS, OPTIONS, BinnedMethod, solve_liblinear_each
 from rfx.methods.options import LAM_L1, LIBLINEAR, PRCD, SOLVER
 from rfx.methods.validation import GAMMA_FACTORS, L1_HELP, l1_lams
 from rfx.solvers.l1.bins import solve_rb_l1
@@ -29,6 +29,7 @@ class SparseRB(BinnedMethod):
     weighted = True
     options = (
         *OPTIONS,
+        N_GRIDS,
         LAM_L1.but(choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}, default="validation"),
         SOLVER.but(choices=SOLVER.choices | PRCD | LIBLINEAR),
     )

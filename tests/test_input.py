@@ -255,6 +255,17 @@ def test_parquet_is_what_csv_is(files, capfd, monkeypatch):
     assert code == 1 and "is no Parquet file that can be read" in err
 
 
+def test_a_parquet_column_of_bytes_that_are_no_words_is_named(files, capfd):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    offsets = pyarrow.array([0, 1, 2], pyarrow.int32()).buffers()[1]
+    words = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, offsets, pyarrow.py_buffer(b"a\xfa")])
+    parquet.write_table(pyarrow.table({"odd": words, "y": [0.0, 1.0]}), files / "bytes.parquet")
+    code, _, err = run(capfd, "train", "--method", "rf", "--data", files / "bytes.parquet", "--target", "y")
+    assert code == 1 and "bytes.parquet: column 'odd' has words that are not UTF-8" in err
+
+
 def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
     X = RNG.normal(size=(90, 2))
     names = np.where(X[:, 0] > 0.5, "straße", np.where(X[:, 1] > 0, "ham", "spam"))

@@ -229,4 +229,8 @@ def _arrow(column, title, name):
     coded = column.combine_chunks().dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pyarrow.ChunkedArray) else coded
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return Words(codes, [str(word) for word in coded.dictionary.to_pylist()])
+    try:
+        words = coded.dictionary.to_pylist()
+    except UnicodeDecodeError:
+        raise DataError(f"{name}: column {title!r:.80} has words that are not UTF-8") from None
+    return Words(codes, [str(word) for word in words])

@@ -98,8 +98,8 @@ class NystromFeatures(StreamMethod):
 
     def _values(self, X):
         """By the landmarks' coefficients, before a file is written as after: rank kernel values a row, no rank^2 operations for z(x)."""
-        trained = not isinstance(self.solver, Kept)
-        return (self._kept(self._model_arrays()) if trained else self.solver).predictions(X)
+        kept = self.solver if isinstance(self.solver, Kept) else self._kept(self._model_arrays())
+        return kept.predictions(X)
 
     def _model_arrays(self):
         if isinstance(self.solver, Kept):

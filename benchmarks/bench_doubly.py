@@ -12,6 +12,7 @@ import argparse
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import data, env, losses, methods
@@ -110,6 +111,16 @@ def step(pairs):
         print(f"| {name} | {cpu} | {ratios(found, kept, 'cpu')} | {ratios(found, again, 'cpu')} |")
 
 
+@njit
+def shuffle(order, state):
+    """Puts `order` into a random one by a linear congruential generator; returns its next state. LIBLINEAR's is as plain: C's rand()."""
+    for i in range(len(order) - 1, 0, -1):
+        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+        j = ((state >> np.uint64(33)) * np.uint64(i + 1)) >> np.uint64(31)
+        order[i], order[j] = order[j], order[i]
+    return state
+
+
 def sdca(pairs, n=20_000, count=256, nu=1e-4):
     """On adult's first rows. LIBLINEAR minimises C sum L + ||w||^2/2 with C = 1/(nu n); its seconds are those of train() alone."""
     from liblinear.liblinearutil import parameter, problem, train
@@ -128,12 +139,12 @@ def sdca(pairs, n=20_000, count=256, nu=1e-4):
 
         # the features are held: a step is given the rows' numbers
         def features(taken):
-            return Z if taken is rows else Z[taken]
+            return Z if taken is rows else Z.take(taken, axis=0)
 
-        solver, rng, due = LinearSDCA(features, count, 1, n, hinge, nu), np.random.default_rng(0), 1
+        solver, order, state, due = LinearSDCA(features, count, 1, n, hinge, nu), rows.copy(), np.uint64(0), 1
         while True:
-            order = rng.permutation(n)
-            promised = solver.step(order, Y[order], order) + nu * float((solver.w**2).sum()) - float((solver.a * Y).mean())
+            state = shuffle(order, state)
+            promised = solver.step(order, Y.take(order, axis=0), order) + nu * float((solver.w**2).sum()) - float((solver.a * Y).mean())
             if promised <= target and solver.t >= due:
                 upper, lower = solver.bounds([(rows, Y, rows)])
                 if upper - lower <= target:

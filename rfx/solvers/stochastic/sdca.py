@@ -50,14 +50,11 @@ class Rests:
 
     def due(self, index) -> np.ndarray:
         """The places in `index` (n,) of the rows to be ascended; the others have come a step nearer to it."""
-        left = self.counts[0, index]
-        self.counts[0, index] = np.maximum(left - 1, 0)
-        return np.flatnonzero(left == 0)
+        return _due(self.counts[0], index)
 
     def note(self, index, moved) -> None:
         """The rows `index` were ascended, and moved (n,) or not."""
-        wait = np.where(moved, 0, np.clip(2 * self.counts[1, index], 1, LONGEST))
-        self.counts[:, index] = np.maximum(wait - 1, 0), wait
+        _note(self.counts, index, moved)
 
 
 class LinearSDCA:
@@ -82,10 +79,10 @@ class LinearSDCA:
         due = self.rests.due(index)
         if len(due):
             rows = index[due]
-            before = self.a[rows]
-            self.last[rows] = self.ascend(self.features(_part(X, due)), Y[due], rows)
+            before = self.a.take(rows, axis=0)
+            self.last[rows] = self.ascend(self.features(_part(X, due)), Y.take(due, axis=0), rows)
             self.rests.note(rows, (self.a[rows] != before).any(axis=1))
-        return float(times(self.loss.value(self.last[index], Y), _of(self.weights, index)).sum() / len(Y))
+        return float(times(self.loss.value(self.last.take(index, axis=0), Y), _of(self.weights, index)).sum() / len(Y))
 
     def ascend(self, Z, Y, index) -> np.ndarray:
         """Ascent by features Z (n, n_features), C order, in all rows: the values (n, n_outputs) of each before its own."""
@@ -211,6 +208,25 @@ def _over(a, weights):
 
 def _epsilon(loss):
     return float(getattr(loss, "epsilon", 0.0))
+
+
+@njit(cache=True, nogil=True)
+def _due(left, index):
+    places, count = np.empty(len(index), np.int64), 0
+    for i in range(len(index)):
+        if left[index[i]] > 0:
+            left[index[i]] -= 1
+        else:
+            places[count] = i
+            count += 1
+    return places[:count]
+
+
+@njit(cache=True, nogil=True)
+def _note(counts, index, moved):
+    for i in range(len(index)):
+        wait = 0 if moved[i] else min(max(2 * counts[1, index[i]], 1), LONGEST)
+        counts[0, index[i]], counts[1, index[i]] = max(wait - 1, 0), wait
 
 
 @njit(cache=True, nogil=True)

@@ -12,7 +12,9 @@ from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
+from rfx.operators import factors
 from rfx.operators.dense import DenseMatrix
+from rfx.operators.factors import row_gram, sampled_factor
 from rfx.operators.mapped import MapMatrix
 from rfx.solvers import l2
 from rfx.solvers.base import Budget
@@ -195,6 +197,36 @@ def test_all_labels_equal(loss):
     solution = solve_l2(DenseMatrix(Z), np.ones(50), 1e-2, loss, Budget(tol=1e-8))
     assert solution.converged
     assert np.all(Z @ solution.coef > 0)
+
+
+def uneven(n_rows=700, n_columns=1500):
+    """Features most of whose Gram matrix is one direction, as those of perceptrons whose thresholds are outside of the data."""
+    rng = np.random.default_rng(3)
+    Z = (3 + 0.1 * rng.standard_normal((n_rows, n_columns))).astype(np.float32)
+    return Z, np.where(Z[:, :100].sum(axis=1) - 300 + rng.standard_normal(n_rows) > 0, 1.0, -1.0)
+
+
+def test_lambda_below_the_rounding_of_a_float32_gram_matrix():
+    """Its factor preconditions nothing: directions of 200 steps of conjugate gradients each, and no end."""
+    Z, y = uneven()
+    assert np.finfo(np.float32).eps * np.linalg.norm(Z, 2) ** 2 > 2 * 0.3
+    solution = solve_l2(DenseMatrix(Z), y, 0.3, SquaredHinge)
+    value, gap = l2_certificate(DenseMatrix(Z.astype(np.float64)), y, solution.coef, 0.3, SquaredHinge)
+    assert solution.converged and gap <= 1.1e-4 * value
+    assert max(step["cg"] for step in solution.trace) < 20
+
+
+def test_a_factor_in_float64_keeps_to_the_memory(monkeypatch):
+    """Rows whose Gram matrix takes twice the memory are fewer."""
+    Z, y = uneven()
+    made = []
+    monkeypatch.setattr(factors, "row_gram", lambda part, dtype: made.append((part.shape[0], dtype)) or row_gram(part, dtype))
+    for limit in (100.0, 3.5):
+        sampled_factor(DenseMatrix(Z), np.ones(700), 0.3, 600, limit)
+        sampled_factor(DenseMatrix(Z), np.ones(700), 1e3, 600, limit)
+    (whole, wide), (_, narrow), (less, also), (more, _) = made
+    assert (wide, also, narrow) == (np.float64, np.float64, None) and whole == 600
+    assert 64 <= less < more < 600 and less * 1500 * 4 + less**2 * 8 <= 3.5 * 2**20
 
 
 def test_features_that_are_all_zero():

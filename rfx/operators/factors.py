@@ -1,6 +1,7 @@
 """Gram matrices and their factors as preconditioners of H = lam I + Z' diag(d) Z.
 
-Factors are made in the features' type, in one array: a float32 factor is a preconditioner, never the answer.
+Factors are made in one array, in the features' type: a float32 factor is a preconditioner, never the answer. It is none where its own
+rounding is not small beside lam; one of sampled rows is then made in float64.
 """
 
 from functools import partial
@@ -14,6 +15,9 @@ _TILE = 1024
 _ROWS_PER_COLUMN = 8
 # The more entries that a factor has than its matrix for it to take longer in products than it saves.
 _FULLER = 10
+# The rounding of a float32 Gram matrix of rows, as a part of lam, from which its factor costs more steps than one in float64 takes time
+# (docs/benchmarks.md), and the products by which the largest eigenvalue is looked for.
+_LOST, _PRODUCTS = 0.1, 3
 
 
 class Gram:
@@ -91,11 +95,11 @@ def _column_gram(Z, weights):
     return gram.matrix
 
 
-def row_gram(Z) -> Gram:
-    """Z Z', N x N."""
-    gram = Gram(Z.shape[0], Z.dtype)
+def row_gram(Z, dtype=None) -> Gram:
+    """Z Z', N x N, in `dtype`, the features' own by default."""
+    gram = Gram(Z.shape[0], dtype or Z.dtype)
     for _, part in Z.column_blocks():
-        gram.add_columns(part)
+        gram.add_columns(part.astype(gram.matrix.dtype, copy=False))
     return gram
 
 
@@ -135,11 +139,15 @@ class ColumnFactor(Factor):
 
 
 class RowFactor(Factor):
-    """By the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury)."""
+    """By the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury).
 
-    def __init__(self, Z, weights=None):
+    Of the two terms that nearly cancel the second has the rounding of the Gram matrix, so that the difference says nothing of r where
+    that is as large as lam.
+    """
+
+    def __init__(self, Z, weights=None, dtype=None):
         super().__init__(Z, weights)
-        self.gram = row_gram(Z)
+        self.gram = row_gram(Z, dtype)
 
     def prepare(self, lam):
         self.lam = lam
@@ -268,8 +276,28 @@ def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
     rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
     if rows < min(n_rows, n_columns, 64):
         return NystromFactor(Z, weights, _rank(n_columns, Z.dtype, max_memory_mb)).prepare(lam)
-    part, weights = _draw(Z, weights, rows)
-    return RowFactor(part.gathered(), None if weights is None else np.asarray(weights)).prepare(lam)
+    part, own = _draw(Z, weights, rows)
+    part, own = part.gathered(), None if own is None else np.asarray(own)
+    wide = part.dtype == np.float32 and np.finfo(np.float32).eps * _largest(part, own) > _LOST * lam
+    if wide and (fits := _wide_rows(n_columns, available)) < rows:
+        return sampled_factor(Z, weights, lam, fits, max_memory_mb)
+    return RowFactor(part, own, np.float64 if wide else None).prepare(lam)
+
+
+def _wide_rows(n_columns, available):
+    """Rows that fit with a Gram matrix of them whose numbers are twice as long."""
+    return int((np.sqrt(n_columns**2 + 8 * available) - n_columns) / 4)
+
+
+def _largest(Z, weights):
+    """The largest eigenvalue of Z' diag(weights) Z, from below."""
+    v = Z.rmatvec(np.ones(Z.shape[0]) if weights is None else weights)
+    for _ in range(_PRODUCTS):
+        size = float(np.linalg.norm(v))
+        if size == 0.0:
+            break
+        v = Z.normal(v / size, weights)
+    return float(np.linalg.norm(v))
 
 
 def _draw(Z, weights, count):

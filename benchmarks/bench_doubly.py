@@ -113,7 +113,7 @@ def step(pairs):
 
 @njit
 def shuffle(order, state):
-    """Puts `order` into a random one by a linear congruential generator; returns its next state. LIBLINEAR's is as plain: C's rand()."""
+    """Puts `order` into a random one by a linear congruential generator; returns its next state. LIBLINEAR calls C's rand()."""
     for i in range(len(order) - 1, 0, -1):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         j = ((state >> np.uint64(33)) * np.uint64(i + 1)) >> np.uint64(31)

@@ -220,13 +220,15 @@ def test_a_factor_in_float64_keeps_to_the_memory(monkeypatch):
     """Rows whose Gram matrix takes twice the memory are fewer."""
     Z, y = uneven()
     made = []
-    monkeypatch.setattr(factors, "row_gram", lambda part, dtype: made.append((part.shape[0], dtype)) or row_gram(part, dtype))
-    for limit in (100.0, 3.5):
-        sampled_factor(DenseMatrix(Z), np.ones(700), 0.3, 600, limit)
-        sampled_factor(DenseMatrix(Z), np.ones(700), 1e3, 600, limit)
-    (whole, wide), (_, narrow), (less, also), (more, _) = made
-    assert (wide, also, narrow) == (np.float64, np.float64, None) and whole == 600
-    assert 64 <= less < more < 600 and less * 1500 * 4 + less**2 * 8 <= 3.5 * 2**20
+    monkeypatch.setattr(factors, "row_gram", lambda part, *dtype: made.append((part.shape[0], *dtype)) or row_gram(part, *dtype))
+
+    def last(lam, limit):
+        sampled_factor(DenseMatrix(Z), np.ones(700), lam, 600, limit)
+        return made[-1]
+
+    assert last(0.3, 100.0) == (600, np.float64) and last(1e3, 100.0) == (600,)
+    (less, wide), (more,) = last(0.3, 3.5), last(1e3, 3.5)
+    assert wide == np.float64 and 64 <= less < more < 600 and less * 1500 * 4 + less**2 * 8 <= 3.5 * 2**20
 
 
 def test_features_that_are_all_zero():

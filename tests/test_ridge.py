@@ -146,6 +146,18 @@ def test_targets_that_do_not_match_the_rows_are_refused():
         solve_ridge(DenseMatrix(Z), Y[:4], 1.0)
 
 
+@pytest.mark.parametrize("shape", [(700, 1500), (3000, 300)])
+def test_lambda_below_the_rounding_of_a_float32_gram_matrix(shape):
+    """Nearly all of it is one direction; where rows are fewer than columns its factor in float32 preconditions nothing."""
+    rng = np.random.default_rng(3)
+    Z = (10 + 0.1 * rng.standard_normal(shape)).astype(np.float32)
+    y = Z[:, :50].sum(axis=1) - 500 + rng.standard_normal(shape[0])
+    assert np.finfo(np.float32).eps * np.linalg.norm(Z, 2) ** 2 > 50 * 0.1
+    solution = solve_ridge(DenseMatrix(Z), y, 0.1)
+    best = objective(Z, y, 0.1, reference(Z, y, 0.1))
+    assert solution.converged and solution.n_iter < 20 and solution.objective == pytest.approx(best, rel=2e-6)
+
+
 @pytest.mark.parametrize(("gamma", "lam", "direct"), [(0.3, 1.0, False), (30.0, 1e-4, True)])
 @pytest.mark.parametrize("outputs", [(), (2,)])
 def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(gamma, lam, direct, outputs, monkeypatch):

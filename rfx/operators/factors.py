@@ -1,7 +1,7 @@
 """Gram matrices and their factors as preconditioners of H = lam I + Z' diag(d) Z.
 
 Factors are made in one array, in the features' type: a float32 factor is a preconditioner, never the answer. It is none where its own
-rounding is not small beside lam; one of sampled rows is then made in float64.
+rounding is not small beside lam; one of rows is then made in float64.
 """
 
 from functools import partial
@@ -16,8 +16,8 @@ _ROWS_PER_COLUMN = 8
 # The more entries that a factor has than its matrix for it to take longer in products than it saves.
 _FULLER = 10
 # The rounding of a float32 Gram matrix of rows, as a part of lam, from which its factor costs more steps than one in float64 takes time
-# (docs/benchmarks.md), and the products by which the largest eigenvalue is looked for.
-_LOST, _PRODUCTS = 0.1, 3
+# (docs/benchmarks.md), and the products by which its largest eigenvalue is looked for.
+_LOST, _PRODUCTS = 0.1, 4
 
 
 class Gram:
@@ -65,6 +65,19 @@ class Gram:
             if factor_in_place(self.matrix) == 0:
                 return self
             shift = max(8 * floor, 8 * shift)
+
+    def largest(self, weights=None) -> float:
+        """The largest eigenvalue of diag(weights)^1/2 Gram diag(weights)^1/2 from below, weights (n,); before the first `factor`."""
+        multiply = blas.ssymv if self.matrix.dtype == np.float32 else blas.dsymv
+        root, found = 1.0 if weights is None else np.sqrt(weights), 0.0
+        v = root * np.ones(len(self.matrix))
+        for _ in range(_PRODUCTS):
+            size = float(np.linalg.norm(v))
+            if size == 0.0:
+                return 0.0
+            v = root * multiply(1.0, self.matrix, root * (v / size))
+            found = float(np.linalg.norm(v))
+        return found
 
     def _copy_down(self):
         n = len(self.matrix)
@@ -145,9 +158,20 @@ class RowFactor(Factor):
     that is as large as lam.
     """
 
-    def __init__(self, Z, weights=None, dtype=None):
+    def __init__(self, Z, weights=None):
         super().__init__(Z, weights)
-        self.gram = row_gram(Z, dtype)
+        self.gram = row_gram(Z)
+        self._rounding = float(np.finfo(self.gram.matrix.dtype).eps) * self.gram.largest(weights)
+
+    def loses(self, lam) -> bool:
+        """Whether for this lam the factor is one in float64, or none."""
+        return self.Z.dtype == np.float32 and self._rounding > _LOST * lam
+
+    def widened(self):
+        """This factor, from here on in float64."""
+        self.gram = None
+        self.gram = row_gram(self.Z, np.float64)
+        return self
 
     def prepare(self, lam):
         self.lam = lam
@@ -242,15 +266,16 @@ def _inner(A, B):
     return total
 
 
-def choose_factor(Z, max_memory_mb: float):
-    """A preconditioner of lam I + Z'Z for any lam that takes less than `max_memory_mb`.
+def choose_factor(Z, max_memory_mb: float, lam: float):
+    """A preconditioner of lam I + Z'Z for any lam, `lam` being the smallest asked for, that takes less than `max_memory_mb`.
 
     The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024 at most).
     """
     n_rows, n_columns = Z.shape
     if min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
         if n_rows < n_columns and Z.rows_here:
-            return RowFactor(Z)
+            factor, wide_mb = RowFactor(Z), 8 * n_rows**2 / 2**20
+            return factor.widened() if factor.loses(lam) and wide_mb <= max_memory_mb else factor
         if n_columns**2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
             return ColumnFactor(Z)
     return NystromFactor(Z, None, _rank(n_columns, Z.dtype, max_memory_mb))
@@ -277,27 +302,17 @@ def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
     if rows < min(n_rows, n_columns, 64):
         return NystromFactor(Z, weights, _rank(n_columns, Z.dtype, max_memory_mb)).prepare(lam)
     part, own = _draw(Z, weights, rows)
-    part, own = part.gathered(), None if own is None else np.asarray(own)
-    wide = part.dtype == np.float32 and np.finfo(np.float32).eps * _largest(part, own) > _LOST * lam
-    if wide and (fits := _wide_rows(n_columns, available)) < rows:
-        return sampled_factor(Z, weights, lam, fits, max_memory_mb)
-    return RowFactor(part, own, np.float64 if wide else None).prepare(lam)
+    factor = RowFactor(part.gathered(), None if own is None else np.asarray(own))
+    if factor.loses(lam):
+        if (fits := _wide_rows(n_columns, available)) < rows:
+            return sampled_factor(Z, weights, lam, fits, max_memory_mb)
+        factor = factor.widened()
+    return factor.prepare(lam)
 
 
 def _wide_rows(n_columns, available):
     """Rows that fit with a Gram matrix of them whose numbers are twice as long."""
     return int((np.sqrt(n_columns**2 + 8 * available) - n_columns) / 4)
-
-
-def _largest(Z, weights):
-    """The largest eigenvalue of Z' diag(weights) Z, from below."""
-    v = Z.rmatvec(np.ones(Z.shape[0]) if weights is None else weights)
-    for _ in range(_PRODUCTS):
-        size = float(np.linalg.norm(v))
-        if size == 0.0:
-            break
-        v = Z.normal(v / size, weights)
-    return float(np.linalg.norm(v))
 
 
 def _draw(Z, weights, count):

@@ -133,7 +133,7 @@ class _Factors:
         """The factor of the smaller Gram matrix, of low rank where it does not fit."""
         self._sampled, self.sampling = None, False
         if self._whole is None:
-            self._whole = choose_factor(self.Z, self.limit)
+            self._whole = choose_factor(self.Z, self.limit, min(self.lams))
             if self._whole.gram is not None:
                 self._whole.prepare(float(np.exp(np.mean(np.log([min(self.lams), max(self.lams)])))))
         return self._whole.prepare(lam) if self._whole.gram is None else self._whole

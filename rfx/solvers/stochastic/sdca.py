@@ -210,7 +210,7 @@ def _epsilon(loss):
     return float(getattr(loss, "epsilon", 0.0))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, boundscheck=True)
 def _due(left, index):
     places, count = np.empty(len(index), np.int64), 0
     for i in range(len(index)):
@@ -222,7 +222,7 @@ def _due(left, index):
     return places[:count]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, boundscheck=True)
 def _note(counts, index, moved):
     for i in range(len(index)):
         wait = 0 if moved[i] else min(max(2 * counts[1, index[i]], 1), LONGEST)

@@ -198,10 +198,35 @@ def test_tables_are_put_into_documents():
     assert made.startswith("before\n<!-- rfx table t --results r.csv -->\n\n**T**\n\ncpu") and made.endswith("<!-- end -->\nafter\n")
     assert "0.1 / 0.2" in made and "a note" in made and "census" not in made and "old" not in made
     assert docs_tables.renewed(text, lambda command: None) == text
+    assert docs_tables.renewed(text, lambda command: printed.replace("0.1 / 0.2", "- / 0.2")) == text
     assert docs_tables.printed("rfx table summary --results no-such-file.csv") is None
     for document in DOCS.values():
         for _, command, _ in docs_tables.MADE.findall(document):
             assert cli.get_command(None, "table").make_context("table", shlex.split(command)[2:]).params["results"]
+
+
+def test_tables_in_documents_are_those_of_the_rows_beside_them():
+    import docs_tables
+
+    made = {name: docs_tables.renewed(text) for name, text in DOCS.items() if "<!-- rfx table" in text}
+    assert made and all(text == DOCS[name] for name, text in made.items())
+
+
+def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
+    import docs_tables
+
+    def write(name, *rows):
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in ("key,created,status,score", *rows)))
+        return path
+
+    kept = tmp_path / "rows" / "t.csv"
+    docs_tables.keep(write("first.csv", "a,1,ok,0.1", "b,1,failed,", 'c,1,ok,"0,3"'), kept)
+    docs_tables.keep(write("second.csv", "a,2,failed,", "b,2,ok,0.2", "c,2,ok,0.4", "d,2,failed,"), kept)
+    assert kept.read_text().splitlines() == ["key,created,status,score", "a,1,ok,0.1", "b,2,ok,0.2", "c,2,ok,0.4", "d,2,failed,"]
+    before = kept.read_text()
+    docs_tables.keep(tmp_path / "first.csv", kept)
+    assert kept.read_text() == before
 
 
 def named(document):

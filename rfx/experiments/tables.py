@@ -190,7 +190,7 @@ class Comparison:
             names.setdefault((kernel, text), []).append(dataset)
         notes += [f"gamma of {kernel} = {text}: {', '.join(found)}" for (kernel, text), found in sorted(names.items())]
         for method, reference in self.closest_to.items():
-            if any(row["method"] == method for row in used):
+            if any(row["method"] == method and "lam" not in row["params"] for row in used):  # params: what each run chose by itself
                 notes.append(f"lambda of {method}: of those run, the one whose score is closest to {reference}'s.")
         notes += self.sizes(used, book) + [f"Differs from the paper: {text}" for text in self.differs]
         return notes + failures(rows) + machines(used)

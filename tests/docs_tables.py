@@ -6,7 +6,6 @@ several of one run the newest that ended well, and the tables are made of these:
 A table of which there are no rows is left as it is.
 """
 
-import csv
 import re
 import shlex
 import sys
@@ -18,21 +17,13 @@ MADE = re.compile(r"(<!-- (rfx table [^\n]*?) -->\n).*?(<!-- end -->)", re.S)
 
 
 def keep(found: Path, kept: Path) -> None:
-    """Add the rows of the results file `found` to those of `kept`: a row a run, the newest of those that ended well if one did."""
-    rows, columns = {}, {}
-    for path in (kept, found):
-        if path.exists():
-            with path.open(encoding="utf-8", newline="") as file:
-                reader = csv.DictReader(file)
-                columns |= dict.fromkeys(reader.fieldnames)
-                for row in reader:
-                    rank = lambda row: (row["status"] == "ok", row["created"])
-                    rows[row["key"]] = max(rows.get(row["key"], row), row, key=rank)
-    kept.parent.mkdir(exist_ok=True)
-    with kept.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(columns), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
+    """Append to `kept` the rows of the results file `found` that it lacks: a row a run, the newest of those that ended well if one did."""
+    from rfx.experiments import results, sheet
+
+    rank = lambda row: (row["status"] == "ok", row["created"])
+    known = {row["key"]: rank(row) for row in results.read(kept)} if kept.exists() else {}
+    new = [row for row in results.read(found) if row["key"] not in known or rank(row) > known[row["key"]]]
+    sheet.append(kept, new, results.FORM)
 
 
 def printed(command: str) -> str | None:
@@ -52,19 +43,18 @@ def printed(command: str) -> str | None:
 
 
 def run_only(markdown: str) -> str:
-    """Without the sections, a title and its grid, in which every cell of ours is a dash; empty if that are all that there are."""
+    """Without the sections, a title and its grid, in which every cell of ours is a dash; empty where that is all there is."""
     parts = markdown.strip().split("\n\n") if markdown.strip() else []
-    kept, full, empty = [], 0, 0
+    kept = []
     for part in parts:
         lines = part.splitlines()
         cells = [cell.strip() for line in lines[2:] for cell in line.strip("|").split("|")[2:]] if lines[0].startswith("| kernel |") else []
         if cells and all(cell == "-" or cell.startswith("- /") for cell in cells):
             kept.pop()
-            empty += 1
         else:
             kept.append(part)
-            full += bool(cells)
-    return "\n\n".join(kept) if full or not empty else ""
+    nothing = len(kept) < len(parts) and not any(part.startswith("| kernel |") for part in kept)
+    return "" if nothing else "\n\n".join(kept)
 
 
 def renewed(text: str, make=printed) -> str:

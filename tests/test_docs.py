@@ -215,17 +215,25 @@ def test_tables_in_documents_are_those_of_the_rows_beside_them():
 def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
     import docs_tables
 
+    from rfx.experiments import results
+
     def write(name, *rows):
         path = tmp_path / name
-        path.write_text("".join(f"{line}\n" for line in ("key,created,status,score", *rows)))
+        path.write_text("".join(f"{line}\n" for line in ("dataset,method,key,created,status,message", *(f"cpu,rf,{row}" for row in rows))))
         return path
 
     kept = tmp_path / "rows" / "t.csv"
-    docs_tables.keep(write("first.csv", "a,1,ok,0.1", "b,1,failed,", 'c,1,ok,"0,3"'), kept)
-    docs_tables.keep(write("second.csv", "a,2,failed,", "b,2,ok,0.2", "c,2,ok,0.4", "d,2,failed,"), kept)
-    assert kept.read_text().splitlines() == ["key,created,status,score", "a,1,ok,0.1", "b,2,ok,0.2", "c,2,ok,0.4", "d,2,failed,"]
+    first = write("first.csv", "a,2026-01-01,ok,1", "b,2026-01-01,failed,1", 'c,2026-01-01,ok,"0,3"')
+    docs_tables.keep(first, kept)
+    docs_tables.keep(write("second.csv", "a,2026-01-02,failed,2", "b,2026-01-02,ok,2", "c,2026-01-02,ok,2", "d,2026-01-02,failed,2"), kept)
+    assert {row["key"]: (row["status"], row["message"]) for row in results.read(kept)} == {
+        "a": ("ok", "1"),
+        "b": ("ok", "2"),
+        "c": ("ok", "2"),
+        "d": ("failed", "2"),
+    }
     before = kept.read_text()
-    docs_tables.keep(tmp_path / "first.csv", kept)
+    docs_tables.keep(first, kept)
     assert kept.read_text() == before
 
 

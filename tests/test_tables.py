@@ -83,6 +83,8 @@ def test_sparse_rf_takes_the_lambda_whose_score_is_closest_to_rf():
     alone = build(*rows[1:])
     assert cell(alone, "lam", method="sparse-rf")["ours"] == 1, "without rf the best score"
     assert any("closest to rf" in note for note in build(*rows).notes)
+    rows[1:] = [one | {"params": one["params"] | {"lam": "match-rf"}} for one in rows[1:]]
+    assert not any("closest to rf" in note for note in build(*rows).notes), "each run chose its own"
 
 
 def test_best_score_is_the_highest_accuracy():

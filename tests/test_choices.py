@@ -147,6 +147,22 @@ def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
         assert error == pytest.approx(total / 300, rel=1e-3)
 
 
+@pytest.mark.parametrize("judges", [0, 500])
+def test_match_rf_tries_none_below_the_first_that_meets_rf(judges, monkeypatch):
+    monkeypatch.setattr(Choosing, "judges", judges)
+    for task in ("binary", "multiclass"):
+        made = methods.create("sparse-rf", task=task, gamma=0.3, lam="match-rf", scaling="none", n_features=200, rounds=2, loss="squared")
+        [step] = made.fit(X, TARGETS[task]).validation
+        errors, target = [error for _, error in step["tried"]], step["target"]
+        if judges:
+            # five parts, and no part alone tells
+            assert len(errors) == 4 and step["held_out"] == len(X)
+        else:
+            assert len(errors) < 4 and errors[-1] <= target < min(errors[:-1])
+        gaps = np.abs(np.array(errors) - target)
+        assert step["chosen"] == [step["tried"][int(np.argmin(gaps))][0]]
+
+
 def test_the_lambdas_of_l1_go_with_the_range_of_a_regression_s_targets():
     y, options = TARGETS["regression"], {"n_features": 60, "rounds": 2, "gamma": 0.5}
     chosen = [methods.create("sparse-rf", **options).fit(X, scale * y).info["lam"] for scale in (1.0, 1000.0)]

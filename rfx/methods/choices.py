@@ -38,8 +38,8 @@ class Choosing:
     judges = JUDGES
     # of `--gamma loo`, see `gamma.loo`
     loo_slack = 0.0
-    # whether every lambda is tried
-    _every = False
+    # whether every lambda is tried, or those down to the first with at most this error
+    _every, _enough = False, None
     # of the rows that are fitted to, and of those that a trial is judged by; None for ones
     weights: np.ndarray | None = None
     weights_out: np.ndarray | None = None
@@ -112,11 +112,14 @@ class Choosing:
     def _held_out_errors(self, lams, X, Y, X_out, Y_out) -> list[float]:
         """Of a trial: the error on X_out, Y_out of a model of the rows X, Y for each of lams, or for the first of them.
 
-        lams falls; once the error has been above its least WAIT times in a row, what is smaller is not tried.
+        lams falls; once the error has been above its least WAIT times in a row, or is at most the one to be met, what is smaller
+        is not tried.
         """
         errors = []
         for model in self._fit_each(X, Y, lams):
             errors.append(error(self.task, model._decide(X_out), Y_out, self.weights_out))
+            if self._enough is not None and errors[-1] <= self._enough:
+                break
             if not self._every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors):
                 break
         return errors
@@ -162,7 +165,8 @@ def search(method, grid: dict[str, list], X, Y) -> tuple[dict, list[dict]]:
         return X[kept], Y[kept], X[out], Y[out]
 
     target = _mean(trial._target_error(*weighed(*part), share) for share, part in zip(shares, found))
-    trial._every = target is not None
+    # of several parts, the mean error is the one to be met: no part alone tells
+    trial._every, trial._enough = target is not None, target if len(found) == 1 else None
     measure = "mean squared error" if method.task == "regression" else "share of wrong labels"
     for stage in method.stages:
         names = [name for name in stage if name in grid]

@@ -85,11 +85,16 @@ def close() -> None:
 
 def matmul(A, B, out=None):
     """A @ B by all threads, the same to the last bit for any number of them: always the same parts of A's rows."""
+    with one_blas_thread():
+        return matmul_within(A, B, out)
+
+
+def matmul_within(A, B, out=None):
+    """What `matmul` gives, within `one_blas_thread`: that costs as much as the product of some ten rows with a thousand columns."""
     if out is None:
         out = np.empty((A.shape[0], *B.shape[1:]), np.result_type(A, B))
     work = A.size * B[:1].size
-    with one_blas_thread():
-        for_ranges(lambda start, stop: np.matmul(A[start:stop], B, out=out[start:stop]), len(A), 64, _PARTS, work)
+    for_ranges(lambda start, stop: np.matmul(A[start:stop], B, out=out[start:stop]), len(A), 64, _PARTS, work)
     return out
 
 

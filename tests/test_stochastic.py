@@ -10,7 +10,9 @@ from rfx.features import sample
 from rfx.features.base import FeatureMap
 from rfx.features.growing import GrowingMap
 from rfx.losses import get_loss
+from rfx.parallel import for_ranges
 from rfx.solvers.stochastic.doubly import DoublySGD
+from rfx.solvers.stochastic.expansion import Expansion
 from rfx.solvers.stochastic.norma import Norma
 from rfx.solvers.stochastic.pegasos import Pegasos
 from rfx.solvers.stochastic.sdca import LONGEST, KernelSDCA, LinearSDCA
@@ -223,6 +225,30 @@ def test_threads_memory_and_sparse_rows_change_nothing():
     for other in results[1:3]:
         assert np.array_equal(other, results[0])
     np.testing.assert_allclose(results[3], results[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_pieces_shared_among_threads_give_the_same_bits(n_outputs, monkeypatch):
+    X, _ = rows(400, d=6)
+    e = Expansion(GrowingMap("gaussian", 6, 5, PARAMS, piece=64), n_outputs)
+    e.add(0, np.random.default_rng(0).standard_normal((64 * 40 + 30, n_outputs)))
+    seen, share = [], for_ranges
+
+    def noting(function, size, *options, work):
+        seen.append(work)
+        return share(function, size, *options, work=work)
+
+    monkeypatch.setattr("rfx.solvers.stochastic.expansion.for_ranges", noting)
+    for count, few in ((400, False), (1, True)):
+        shared = e.values(X[:count])
+        with monkeypatch.context() as patch:
+            patch.setattr("rfx.solvers.stochastic.expansion._SMALL", 0)
+            assert np.array_equal(shared, e.values(X[:count]))
+        # sixteen pieces at a time; of one row, no work that is worth a thread
+        assert len(seen) == 3 and all((work == 0) == few for work in seen)
+        seen.clear()
+    monkeypatch.setattr("rfx.solvers.stochastic.expansion._NUMBERS", 64 * 6)
+    assert np.array_equal(e.values(X[:1]), shared) and not seen
 
 
 def test_several_outputs_and_softmax():

@@ -8,10 +8,13 @@ S coef - before, where `before` holds, for every change of coef, the change time
 import numpy as np
 
 from rfx.operators.mapped import MapMatrix
-from rfx.parallel import matmul
+from rfx.parallel import for_ranges, matmul, matmul_within, one_blas_thread
 
 # Rows of a large set of which the features of a piece are made together, and rows whose products are summed in float32.
 ROWS, SUMMED = 4096, 1024
+# Up to so many rows a thread takes whole pieces, of so many at a time, whose frequencies are so many numbers at most; where the rows
+# have so few entries, one thread takes all.
+_SMALL, _TOGETHER, _NUMBERS, _FEW = 1024, 16, 1 << 21, 1024
 # The scale goes into the coefficients when it is below this: the average is a difference of numbers as large as 1/scale.
 _SMALLEST = 1e-4
 
@@ -116,6 +119,11 @@ class Expansion:
     def _sum(self, X, coef, start, stop, held=None, index=None):
         """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and rows within."""
         out = np.zeros((X.shape[0], coef.shape[1]))
+        together = min(_TOGETHER, _NUMBERS // (self.map.piece * self.map.n_inputs))
+        if held is None and len(out) <= _SMALL and together > 1:
+            for values in self._each_piece(X, coef, list(self._pieces(start, stop)), together):
+                out += values
+            return out
         for low, high in self._pieces(start, stop):
             features = self.map.sampled(low, high) if held is None else None
             if held is None and self.n_outputs == 1 and len(out) > ROWS:
@@ -128,6 +136,19 @@ class Expansion:
                 Z = self.transform(features, X[part]) if held is None else held.features(X[part], index[part], low, high)
                 out[part] += matmul(Z, weights)
         return out
+
+    def _each_piece(self, X, coef, pieces, together):
+        """Yields the sum over each piece for rows X that are too few to be shared among threads; the pieces are instead."""
+        for first in range(0, len(pieces), together):
+            few = [(self.map.sampled(*piece), coef[slice(*piece)].astype(self.map.dtype)) for piece in pieces[first : first + together]]
+
+            def part(start, stop, few=few):
+                return [matmul_within(features.transform(X), weights) for features, weights in few[start:stop]]
+
+            work = X.size * sum(len(weights) for _, weights in few) if X.size > _FEW else 0
+            with one_blas_thread():
+                for values in for_ranges(part, len(few), work=work):
+                    yield from values
 
     def _pieces(self, start, stop):
         while start < stop:

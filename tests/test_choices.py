@@ -148,17 +148,21 @@ def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("judges", [0, 500])
-def test_match_rf_tries_none_below_the_first_that_meets_rf(judges, monkeypatch):
+def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch):
     monkeypatch.setattr(Choosing, "judges", judges)
-    for task in ("binary", "multiclass"):
-        made = methods.create("sparse-rf", task=task, gamma=0.3, lam="match-rf", scaling="none", n_features=200, rounds=2, loss="squared")
+    for task, gamma, rises in (("binary", 0.3, False), ("multiclass", 0.3, False), ("binary", 10.0, True)):
+        if rises:
+            # no error is so low
+            monkeypatch.setattr("rfx.methods.sparse_rf.SparseRF._target_error", lambda *args: -1.0)
+        made = methods.create("sparse-rf", task=task, gamma=gamma, lam="match-rf", scaling="none", n_features=200, rounds=2, loss="squared")
         [step] = made.fit(X, TARGETS[task]).validation
         errors, target = [error for _, error in step["tried"]], step["target"]
         if judges:
             # five parts, and no part alone tells
             assert len(errors) == 4 and step["held_out"] == len(X)
         else:
-            assert len(errors) < 4 and errors[-1] <= target < min(errors[:-1])
+            assert len(errors) < 4 and all(after <= before for before, after in zip(errors, errors[1:-1]))
+            assert errors[-1] > errors[-2] if rises else errors[-1] <= target < min(errors[:-1])
         gaps = np.abs(np.array(errors) - target)
         assert step["chosen"] == [step["tried"][int(np.argmin(gaps))][0]]
 

@@ -38,7 +38,7 @@ class Choosing:
     judges = JUDGES
     # of `--gamma loo`, see `gamma.loo`
     loo_slack = 0.0
-    # whether every lambda is tried, or those down to the first with at most this error
+    # whether every lambda is tried, or those until the error is at most this or rises
     _every, _enough = False, None
     # of the rows that are fitted to, and of those that a trial is judged by; None for ones
     weights: np.ndarray | None = None
@@ -112,13 +112,13 @@ class Choosing:
     def _held_out_errors(self, lams, X, Y, X_out, Y_out) -> list[float]:
         """Of a trial: the error on X_out, Y_out of a model of the rows X, Y for each of lams, or for the first of them.
 
-        lams falls; once the error has been above its least WAIT times in a row, or is at most the one to be met, what is smaller
-        is not tried.
+        lams falls; once the error has been above its least WAIT times in a row, what is smaller is not tried; where an error
+        is to be met, once it is that or less, or rises.
         """
         errors = []
         for model in self._fit_each(X, Y, lams):
             errors.append(error(self.task, model._decide(X_out), Y_out, self.weights_out))
-            if self._enough is not None and errors[-1] <= self._enough:
+            if self._enough is not None and (errors[-1] <= self._enough or errors[-1] > min(errors)):
                 break
             if not self._every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors):
                 break

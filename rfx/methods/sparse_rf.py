@@ -40,7 +40,7 @@ class SparseRF(LinearMethod):
         LAM_L1.but(
             choices={
                 "validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}",
-                "match-rf": "closest to rf there, as Yen et al. choose it, of those down to the first whose error is at most rf's",
+                "match-rf": "closest to rf there, as Yen et al. choose it, of those until the error is at most rf's or rises",
             },
             default="validation",
         ),

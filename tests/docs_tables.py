@@ -2,8 +2,8 @@
 
 In a document, between a line `<!-- rfx table … -->` and the next `<!-- end -->`, stands what that command prints as Markdown, but for
 the data sets of which nothing was run. The rows of a results file in results/ are kept in the file of its name in docs/rows/, of
-several of one run the newest that ended well, and the tables are made of these: of a plan that was run in part the other rows stay.
-A table of which there are no rows is left as it is.
+several of one run the newest that ended well, with their traces, and the tables are made of these: of a plan that was run in part the
+other rows stay. A table of which there are no rows is left as it is.
 """
 
 import re
@@ -17,13 +17,20 @@ MADE = re.compile(r"(<!-- (rfx table [^\n]*?) -->\n).*?(<!-- end -->)", re.S)
 
 
 def keep(found: Path, kept: Path) -> None:
-    """Append to `kept` the rows of the results file `found` that it lacks: a row a run, the newest of those that ended well if one did."""
-    from rfx.experiments import results, sheet
+    """Append to `kept` the rows of the results file `found` that it lacks, and to the file of its traces those that they have.
+
+    Of a run there is a row, the newest of those that ended well if one did.
+    """
+    from rfx.experiments import results, sheet, traces
 
     rank = lambda row: (row["status"] == "ok", row["created"])
     known = {row["key"]: rank(row) for row in results.read(kept)} if kept.exists() else {}
     new = [row for row in results.read(found) if row["key"] not in known or rank(row) > known[row["key"]]]
     sheet.append(kept, new, results.FORM)
+    steps = traces.read(traces.beside(found))
+    for key in dict.fromkeys(row["key"] for row in new):
+        if key in steps:
+            traces.append(traces.beside(kept), key, steps[key])
 
 
 def printed(command: str) -> str | None:

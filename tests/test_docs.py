@@ -215,7 +215,7 @@ def test_tables_in_documents_are_those_of_the_rows_beside_them():
 def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
     import docs_tables
 
-    from rfx.experiments import results
+    from rfx.experiments import results, traces
 
     def write(name, *rows):
         path = tmp_path / name
@@ -224,7 +224,11 @@ def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
 
     kept = tmp_path / "rows" / "t.csv"
     first = write("first.csv", "a,2026-01-01,ok,1", "b,2026-01-01,failed,1", 'c,2026-01-01,ok,"0,3"')
+    for key in "abz":
+        traces.append(traces.beside(first), key, [{"objective": 1.0}, {"objective": 0.5, "features": 2}])
     docs_tables.keep(first, kept)
+    assert traces.read(traces.beside(kept)) == dict.fromkeys("ab", [{"objective": 1.0}, {"objective": 0.5, "features": 2}])
+    trace = traces.beside(kept).read_text()
     docs_tables.keep(write("second.csv", "a,2026-01-02,failed,2", "b,2026-01-02,ok,2", "c,2026-01-02,ok,2", "d,2026-01-02,failed,2"), kept)
     assert {row["key"]: (row["status"], row["message"]) for row in results.read(kept)} == {
         "a": ("ok", "1"),
@@ -234,7 +238,7 @@ def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
     }
     before = kept.read_text()
     docs_tables.keep(first, kept)
-    assert kept.read_text() == before
+    assert kept.read_text() == before and traces.beside(kept).read_text() == trace
 
 
 def named(document):

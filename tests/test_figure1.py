@@ -22,8 +22,9 @@ def ran(method, seed=0, **options):
 
 @pytest.fixture(scope="module")
 def rows():
-    found = [ran("kernel", bias=False, lam=0.5)]
+    found = []
     for seed in (0, 1):
+        found.append(ran("kernel", seed, bias=False, lam=0.5))
         found.append(ran("sparse-rf", seed, lam=2.0, n_features=400, rounds=8))
         found += [ran("boosting", seed, lam=2.0, n_features=60, threshold=threshold) for threshold in ("surrogate", "exact")]
     return found
@@ -37,8 +38,10 @@ def test_the_line_is_the_right_hand_side_of_equation_22(rows):
     loss = losses.SquaredHinge.value(method.decision_function(split.X_train), np.sign(split.y_train)).mean()
     curves, line = yen.found(rows)["cod-rna"]
     assert curves["sparse-rf"].n == 300 and line.lam == 0.5
-    assert line.bound == pytest.approx(2.0 / 300 * norm + loss, rel=1e-4)
-    assert line.error == pytest.approx(1 - method.score(split.X_test, split.y_test)["score"])
+    assert line.seeds == [0, 1] and line.bound(0) == line.bounds[0] == pytest.approx(2.0 / 300 * norm + loss, rel=1e-4)
+    assert line.errors[0] == pytest.approx(1 - method.score(split.X_test, split.y_test)["score"])
+    # of seeds without a line of their own
+    assert line.bound(2) == pytest.approx(np.mean(line.bounds))
 
 
 def test_curves_end_where_the_runs_do(rows):
@@ -61,7 +64,10 @@ def test_curves_end_where_the_runs_do(rows):
 def test_seconds_to_a_bound(rows):
     runs = yen.found(rows)["cod-rna"][0]["boosting-exact"]
     seconds, objectives, _ = runs.runs[0]
-    assert runs.reached(objectives[10])[0] == seconds[10] and runs.reached(objectives[-1] - 1e-3)[0] is None
+    second = runs.runs[1]
+    line = yen.Line(0.5, [0, 1], [objectives[10], second[1][5]], [0.1, 0.2], [1.0, 1.0])
+    assert runs.reached(line) == [seconds[10], second[0][5]]
+    assert runs.reached(yen.Line(0.5, [0], [objectives[-1] - 1e-3], [0.1], [1.0]))[0] is None
 
 
 def test_the_table_says_what_is_drawn(rows):
@@ -104,3 +110,5 @@ def test_the_plan_has_all_curves_on_one_basis():
             traced = [run for run in runs if yen.panel_of(run) == name and run["method"] != "kernel"]
             assert len({run["options"]["lam"] for run in traced}) == 1 and all(run["trace"] and run["curve"] == "test" for run in traced)
     assert {run["seed"] for run in whole if run["method"] == "boosting"} == set(range(5))
+    seeds = {name: [run["seed"] for run in whole if run["method"] == "kernel" and yen.panel_of(run) == name] for name in yen.DATA}
+    assert seeds == {name: [0] if name in ("covtype", "ijcnn1-tr") else [0, 1, 2, 3, 4] for name in yen.DATA}

@@ -35,13 +35,21 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Line:
-    """What the exact kernel machine reaches: bound is (lambda_N/N) ||w*||_2 + mean loss (the right-hand side of (22)) for the lambda_N
-    of the L1 problem, lam that of the kernel machine itself, error on the test rows."""
+    """What the exact kernel machine reaches, a number for each seed, which draws its rows.
 
-    bound: float
-    error: float
+    bounds: (lambda_N/N) ||w*||_2 + mean loss (the right-hand side of (22)) for the lambda_N of the L1 problem. errors: on the test
+    rows. lam: that of the kernel machine itself.
+    """
+
     lam: float
-    seconds: float
+    seeds: list[int]
+    bounds: list[float]
+    errors: list[float]
+    seconds: list[float]
+
+    def bound(self, seed: int) -> float:
+        """The seed's own; the mean where there is none of it."""
+        return self.bounds[self.seeds.index(seed)] if seed in self.seeds else float(np.mean(self.bounds))
 
 
 class Curves:
@@ -68,9 +76,10 @@ class Curves:
         """The last value of every run: 0 seconds, 1 objective, 2 error."""
         return [float(run[quantity][-1]) for run in self.runs]
 
-    def reached(self, bound: float) -> list[float | None]:
-        """Seconds after which each run's objective is at most `bound`; None for one that does not get there."""
-        return [next((float(s) for s, value in zip(run[0], run[1]) if value <= bound), None) for run in self.runs]
+    def reached(self, line: Line) -> list[float | None]:
+        """Seconds after which each run's objective is at most the line's bound for its seed; None for one that does not get there."""
+        bounds = [line.bound(row["seed"]) for row in self.rows]
+        return [next((float(s) for s, value in zip(*run[:2]) if value <= bound), None) for run, bound in zip(self.runs, bounds)]
 
     def band(self, quantity: int):
         """(seconds, mean, lowest, highest) over the seeds; each run keeps its last value until the longest ends."""
@@ -116,14 +125,17 @@ def found(rows, setting=None) -> dict[str, tuple[dict[str, Curves], Line | None]
 
 
 def line(rows, curves: Curves) -> Line | None:
-    """The kernel's line for the lambda of these curves, from the last of the rows that tells the function's norm."""
+    """The kernel's line for the lambda of these curves, from each seed's last of the rows that tell the function's norm."""
     rows = [row for row in rows if row["params"].get("norm") is not None and row["n_train"] == curves.n]
     if not rows:
         return None
-    row = rows[-1]
-    norm = row["params"]["norm"]
-    loss = row["objective"] - 0.5 * row["lam"] * norm**2
-    return Line((curves.lam * norm + loss) / row["n_train"], 1 - row["score"], row["lam"], row["seconds_fit"])
+    last = {row["seed"]: row for row in rows if row["lam"] == rows[-1]["lam"]}
+    seeds = sorted(last)
+    rows = [last[seed] for seed in seeds]
+    norms = [row["params"]["norm"] for row in rows]
+    losses = [row["objective"] - 0.5 * row["lam"] * norm**2 for row, norm in zip(rows, norms)]
+    bounds = [(curves.lam * norm + loss) / curves.n for norm, loss in zip(norms, losses)]
+    return Line(rows[0]["lam"], seeds, bounds, [1 - row["score"] for row in rows], [row["seconds_fit"] for row in rows])
 
 
 def spread(values) -> tuple[float, float | None]:

@@ -22,7 +22,7 @@ def figure1(rows, setting=None):
                 axes.plot(at, mean, label=yen.CURVES[key], **mark, **look)
                 axes.fill_between(at, low, high, color=look["color"], alpha=0.18, linewidth=0)
             if line is not None:
-                value = line.bound if short == "objective" else line.error
+                value = yen.spread(line.bounds if short == "objective" else line.errors)[0]
                 gid = style.identifier("figure1", name, "kernel", short)
                 axes.axhline(value, color="black", linestyle="--", linewidth=1, label="Kernel", gid=gid)
             _limits(axes, name, quantity, curves)
@@ -32,7 +32,8 @@ def figure1(rows, setting=None):
         style.head(grid[0][column], yen.DATA[name])
         notes.append(f"{yen.DATA[name]}: lambda_N = {first.lam:g}, N = {first.n:,}.")
     notes += [
-        "Dashed: (lambda_N/N) ||w*||_2 + mean loss of the kernel machine, and its error. Bands are lowest to highest over the seeds.",
+        "Dashed: (lambda_N/N) ||w*||_2 + mean loss of the kernel machine, and its error, means over its seeds. Bands are lowest to "
+        "highest over the seeds.",
         style.machines([row for curves, _ in panels.values() for runs in curves.values() for row in runs.rows]),
     ]
     style.finish(figure, "Yen et al. 2014, Figure 1: Sparse-RF and boosting, perceptrons +-1", [" ".join(notes[:-2]), *notes[-2:]])

@@ -147,8 +147,9 @@ class Expansion:
 
             work = X.size * sum(len(weights) for _, weights in few) if X.size > _FEW else 0
             with one_blas_thread():
-                for values in for_ranges(part, len(few), work=work):
-                    yield from values
+                found = for_ranges(part, len(few), work=work)
+            for values in found:
+                yield from values
 
     def _pieces(self, start, stop):
         while start < stop:

@@ -85,6 +85,23 @@ def test_gap_bounds_the_suboptimality(max_iter, monkeypatch):
     assert 0 <= suboptimality <= solution.gap * (1 + 1e-6)
 
 
+def test_every_pass_of_conjugate_gradients_is_told_of_as_it_is_made(monkeypatch):
+    monkeypatch.setattr(kernel_ridge, "_LEAST", 8)
+    X, Y = problem()
+    params = kernels.parameters("laplacian", X, 4.0)
+    told = []
+    matrix, budget = KernelMatrix("laplacian", X, params), Budget(tol=1e-6, memory_mb=0.0)
+    solution = solve_kernel_ridge(matrix, Y, 0.05, budget=budget, callback=lambda entry, coef: told.append((dict(entry), coef().copy())))
+    assert [entry["iteration"] for entry, _ in told] == [0, *range(1, solution.n_iter + 1)]
+    assert len(told) > 4 and len(solution.trace) == len(told)
+    K = kernels.block("laplacian", X, X, params)
+    for entry, alpha in told:
+        residual = Y - K @ alpha - 0.05 * alpha
+        # float32 values are what the recursion has seen
+        assert entry["gap"] == pytest.approx(0.5 * residual @ residual, rel=1e-2, abs=1e-8 * entry["objective"])
+        assert entry["objective"] == pytest.approx(value("laplacian", X, params, alpha, Y, 0.05), rel=1e-5)
+
+
 def test_small_lam_takes_the_float64_factor_and_large_lam_the_float32_one():
     X, Y = problem()
     params = kernels.parameters("perceptron", X)

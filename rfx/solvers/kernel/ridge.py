@@ -37,8 +37,9 @@ def solve_kernel_ridge(
     fits, for a preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
 
     Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K besides the one that fills it. An
-    entry of the trace is a pass and says which `path` was taken. Raises UsageError as `check_problem` does, DataError where X or Y
-    hold values that are not finite.
+    entry of the trace is a pass and says which `path` was taken; within conjugate gradients objective and gap are those of their
+    recursion, which the next pass in float64 measures. Raises UsageError as `check_problem` does, DataError where X or Y hold values
+    that are not finite.
     """
     Y = check_problem(K, Y, lam, loss, ("squared",))
     if not np.isfinite(Y).all():
@@ -84,26 +85,32 @@ class _System:
     def refine(self, alpha, record, shape) -> Solution:
         """The residual in float64, a correction by the factor, or by preconditioned conjugate gradients, and again."""
         Y, budget, best = self.Y, self.budget, np.inf
+
+        def tell(alpha, gaps, values):
+            entry = {"iteration": self.passes, "objective": float(values.sum()), "gap": float(gaps.sum()), "path": self.path}
+            record(lambda: alpha.reshape(shape), **entry)
+
         while True:
             residual = Y - self.times(alpha, np.float64) if alpha.any() else Y
             gaps, values = self.bounds(alpha, residual)
             gap, objective = float(gaps.sum()), float(values.sum())
-            record(lambda now=alpha: now.reshape(shape), iteration=self.passes, objective=objective, gap=gap, path=self.path)
+            tell(alpha, gaps, values)
             good = bool(np.all(gaps <= budget.tol * np.maximum(values, 1e-300)))
             stalled = gap >= best
             if not stalled:
                 best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
             if good or stalled or budget.spent(self.passes):
                 return Solution(*solution, self.passes, budget.status(good, self.passes), record.trace)
-            alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(alpha, residual))
+            alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(alpha, residual, tell))
 
-    def _conjugate_gradients(self, alpha, residual):
+    def _conjugate_gradients(self, alpha, residual, tell):
         """A correction with which the gap is half of what it may be, or whose own residual is 1e-4 of where it started: float32
-        values carry no further, and the caller starts again from a residual in float64."""
+        values carry no further, and the caller starts again from a residual in float64. Every pass is told of."""
         least = 1e-8 * dots(residual, residual)
 
         def enough(x, r):
             gaps, values = self.bounds(alpha + x, r)
+            tell(alpha + x, gaps, values)
             return np.all((gaps <= 0.5 * self.budget.tol * values) | (2 * gaps <= least))
 
         return conjugate_gradients(

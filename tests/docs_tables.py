@@ -3,7 +3,7 @@
 In a document, between a line `<!-- rfx table … -->` and the next `<!-- end -->`, stands what that command prints as Markdown, but for
 the data sets of which nothing was run. The rows of a results file in results/ are kept in the file of its name in docs/rows/, of
 several of one run the newest that ended well, with their traces, and the tables are made of these: of a plan that was run in part the
-other rows stay. A table of which there are no rows is left as it is.
+other rows stay. A table that would lose a data set is left as it is, and so is one of which there are no rows.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ROWS = ROOT / "docs" / "rows"
-MADE = re.compile(r"(<!-- (rfx table [^\n]*?) -->\n).*?(<!-- end -->)", re.S)
+MADE = re.compile(r"(<!-- (rfx table [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
 def keep(found: Path, kept: Path) -> None:
@@ -64,12 +64,20 @@ def run_only(markdown: str) -> str:
     return "" if nothing else "\n\n".join(kept)
 
 
+def sections(markdown: str) -> set[str]:
+    """What the titles of its sections name: data sets, most of them."""
+    titles = [part for part in markdown.strip().split("\n\n") if part and not part.startswith(("|", "- ", "**"))]
+    return {re.split(r" \(|, N = ", title)[0] for title in titles}
+
+
 def renewed(text: str, make=printed) -> str:
-    """A document's text with every table of which there are results made anew."""
+    """A document's text with every table of which there are results of all that it shows made anew."""
 
     def one(match):
         found = run_only(make(match[2]) or "")
-        return f"{match[1]}\n{found}\n\n{match[3]}" if found else match[0]
+        if lost := found and sections(match[3]) - sections(found):
+            print(f"{match[2]}: left as it is, for there are no rows of {', '.join(sorted(lost))}")
+        return f"{match[1]}\n{found}\n\n{match[4]}" if found and not lost else match[0]
 
     return MADE.sub(one, text)
 

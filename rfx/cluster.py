@@ -133,12 +133,16 @@ def _opened(distributed, address, patience=_PATIENCE):
 def _local(distributed, count):
     import dask
 
+    # what a worker frees it keeps for its next arrays, as rfx does, an eighth of its memory at most; Dask would have it give all back
+    kept = min(env.KEPT_BYTES, int(env.available_memory_mb() * 2**20) // (8 * count))
+    malloc = {"TRIM_THRESHOLD_": kept, "MMAP_THRESHOLD_": env.KEPT_ARRAY_BYTES, "ARENA_MAX": 1}
     settings = {
         # of the deaths that a task may bring about, the last is too many
         "distributed.scheduler.allowed-failures": DEATHS - 1,
         # a task waits at the scheduler and not behind another at a worker: one that dies takes with it what it works on only
         "distributed.scheduler.worker-saturation": 1.0,
         "distributed.worker.preload": [__name__],
+        **{f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": value for name, value in malloc.items()},
     }
     with dask.config.set(settings):
         cluster = distributed.LocalCluster(

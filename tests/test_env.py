@@ -197,3 +197,34 @@ def test_memory_that_a_cgroup_leaves(tmp_path, version):
     limited(inner, 30 << 20, 35 << 20, 0)
     assert left() == 0
     assert env.available_memory_mb() >= 0
+
+
+_FAULTS = """
+import resource, sys
+from rfx import env
+if sys.argv[1] == "kept":
+    env.keep_freed_memory()
+import numpy as np
+def use():
+    # smaller than what numpy asks for as large pages, together more than twice the largest
+    return [np.ones(300_000) for _ in range(20)]
+use()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    use()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def faults(*args, **environment) -> int:
+    """Pages that five uses of 48 MB take anew."""
+    done = subprocess.run([sys.executable, "-c", _FAULTS, *args], env=os.environ | environment, capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""), reason="another malloc")
+def test_freed_memory_is_kept_but_for_what_the_user_says():
+    pages = 5 * 20 * 300_000 * 8 // 4096
+    assert faults("kept") < 0.05 * pages < 0.5 * pages < faults("as it is")
+    assert faults("kept", MALLOC_TRIM_THRESHOLD_="65536") > 0.5 * pages
+    assert faults("kept", GLIBC_TUNABLES="glibc.malloc.mmap_threshold=131072") > 0.5 * pages

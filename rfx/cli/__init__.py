@@ -98,6 +98,7 @@ def main(args=None):
     """
     args = sys.argv[1:] if args is None else list(args)
     gc.set_threshold(_OBJECTS)
+    env.keep_freed_memory()
     _say_warnings()
     if args and args[0] in _COMPILING and not {"--help", "-h"} & set(args) and env.nothing_compiled():
         click.echo("rfx: compiling what is needed, this first time: some seconds (`rfx warm` does it for all)", err=True)

@@ -86,6 +86,7 @@ def _teller(fd):
 
 
 def main(args) -> None:
+    env.keep_freed_memory()
     spec = json.loads(args[0])
     options = dict(zip(args[1::2], args[2::2]))
     if "--parent" in options:

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -177,8 +178,44 @@ def test_workers_begin_to_hold_when_that_is_needed_first(workers, folder, monkey
     assert not begun, "features of few rows are made here"
     first = held.normal(np.ones(50))
     assert sum(function is matrix._apply for function in asked) == 2, "once to hold, once for the product"
+    answers, direct = [], workers._direct.answers
+    monkeypatch.setattr(workers._direct, "answers", lambda *given: answers.append(direct(*given)) or answers[-1])
     np.testing.assert_array_equal(held.normal(np.ones(50)), first)
-    assert sum(function is matrix._apply for function in asked) == 3
+    assert len(answers) == 1 and len(answers[0]) == 3
+    assert sum(function is matrix._apply for function in asked) == 2, "what is there is asked for without a task"
+
+
+def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder):
+    Z, y = problem(workers, folder)
+    P, u = RNG.normal(size=50), 2 * y
+    weights = np.abs(u) + 1
+    Z, P2 = Z.hold(), RNG.normal(size=(50, 2))
+
+    def asked():
+        return [Z.normal(P, weights), Z.normal(P2), Z.rmatvec(u), Z.squares(weights), u.sum()]
+
+    directly = asked()
+    assert workers._direct.works
+    workers._direct.works = False
+    for first, second in zip(directly, asked(), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def _end_once(marker, x):
+    """The sum of x, but the first worker that is asked ends."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return float(x.sum())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_ends_while_it_is_asked_directly(workers, folder, tmp_path):
+    _, y = problem(workers, folder)
+    expected = y.sum()  # and where the parts lie is known
+    parts = [[leaf] for leaf in y.node.futures]
+    found = workers.answers(vectors._with_values, parts, common=(partial(_end_once, str(tmp_path / "ended")), ([(None, (0,))], [0])))
+    assert sum(found) == expected and (tmp_path / "ended").exists() and not workers._direct.works
 
 
 def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):

@@ -12,6 +12,7 @@ from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.spread.vectors import RowIndex, RowVector, located, written
 from rfx.operators.spread.vectors import evaluated as _evaluated
+from rfx.operators.spread.workers import INLINE
 
 # Bytes of an array that `to_array` fetches at most.
 _FETCHED = 1 << 31
@@ -199,22 +200,37 @@ class PartsMatrix(Matrix):
 
     def _each(self, function, *vectors, args=()) -> list:
         """A future for each part of function(its matrix, its part of the vectors, *args); a vector may be None, args futures."""
+        args = [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+        parts, common = self._question(function, vectors, args)
+        return self.workers.each(_apply, *parts, common=common)
+
+    def _question(self, function, vectors, args) -> tuple:
+        """(lists with something for each part, what is common to all) that `_apply` takes."""
         if self._shared is None:
             self._shared = self.workers.shared(self.recipe)
         for vector in vectors:
             if vector is not None and vector.counts != self.counts:
                 raise ValueError(f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or other ones")
         program, leaves = written([None if vector is None else vector.node for vector in vectors])
-        program, args = self.workers.shared(program), [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
         index = self.index or [None] * len(self.counts)
-        return self.workers.each(_apply, self.data, index, own, common=(function, self._shared, program, args))
+        return (self.data, index, own), (function, self._shared, self.workers.shared(program), args)
 
     def _vector(self, futures, columns) -> RowVector:
         return RowVector.of(self.workers, futures, self.counts, columns)
 
     def _total(self, function, *vectors, args=()):
         return self.workers.sum(self._each(function, *vectors, args=args))
+
+    def _vector_total(self, function, *vectors, args=()):
+        """`_total` of what has a number, or a row of numbers, for each column."""
+        if any(arg.nbytes > INLINE for arg in args):
+            return self._total(function, *vectors, args=args)
+        parts, common = self._question(function, vectors, args)
+        outputs = max(
+            [1, *(vector.size // max(1, len(vector)) for vector in vectors if vector is not None), *(arg[0].size for arg in args)]
+        )
+        return self.workers.summed(_apply, *parts, common=common, size=8 * self.shape[1] * outputs)
 
     def total(self, function, *vectors):
         return self._total(function, *vectors)
@@ -223,10 +239,10 @@ class PartsMatrix(Matrix):
         return self._vector(self._each(_matvec, args=(np.asarray(W, np.float64),)), W.shape[1:])
 
     def rmatvec(self, U):
-        return self._total(_rmatvec, U)
+        return self._vector_total(_rmatvec, U)
 
     def normal(self, P, weights=None):
-        return self._total(_normal, weights, args=(np.asarray(P, np.float64),))
+        return self._vector_total(_normal, weights, args=(np.asarray(P, np.float64),))
 
     def outer(self, U):
         """The sums over the rows stay on the workers, too."""
@@ -246,7 +262,7 @@ class PartsMatrix(Matrix):
         return self._total(_gram_update, change, weights, args=(old, new, dtype))
 
     def squares(self, weights=None):
-        return self._total(_squares, weights)
+        return self._vector_total(_squares, weights)
 
 
 def fetched(workers, data, counts, index) -> np.ndarray:

@@ -194,7 +194,8 @@ class RowVector(NDArrayOperatorsMixin):
 
     def _partial(self, function, *more) -> list:
         """function of each part of this and of more, here."""
-        return self.workers.results(tasks(self.workers, function, [self.node, *(other.node for other in more)]))
+        parts, common = _question(self.workers, function, [self.node, *(other.node for other in more)])
+        return self.workers.answers(_with_values, parts, common=common)
 
     def sum(self, axis=None, **_):
         if axis not in (None, 0):
@@ -251,9 +252,14 @@ class RowIndex:
 
 def tasks(workers, function, nodes) -> list:
     """A future for each part, of function of the values of these nodes."""
+    parts, common = _question(workers, function, nodes)
+    return workers.each(_with_values, parts, common=common)
+
+
+def _question(workers, function, nodes) -> tuple:
+    """(the leaves of each part, what is common to all) that `_with_values` takes."""
     program, leaves = written(nodes)
-    program = workers.shared(program)
-    return workers.each(_with_values, [list(own) for own in zip(*leaves, strict=True)], common=(function, program))
+    return [list(own) for own in zip(*leaves, strict=True)], (function, workers.shared(program))
 
 
 def located(index, counts):

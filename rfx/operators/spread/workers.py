@@ -15,11 +15,14 @@ import numpy as np
 
 from rfx import cluster, env, parallel
 from rfx.errors import ClusterError, RfxError
+from rfx.operators.spread.direct import Direct
 
 # Seconds between looks at the clock and the cluster while a result is waited for; those without any worker after which it is given up.
 _PATIENCE, _ALONE = 2.0, 60.0
 # Bytes of an argument that goes along with every task; a larger one is sent once and passed on among the workers.
-_INLINE = 1 << 17
+INLINE = 1 << 17
+# Bytes of answers that may come to the client from all parts together; more are added up on the way, in a tree.
+_TOGETHER = 1 << 20
 # Part of a worker's memory that features may take: beyond 60 percent Dask writes to disk.
 _HELD = 0.4
 
@@ -34,6 +37,7 @@ class Workers:
             threads = cluster.wait_for_workers(client)
             self.addresses, self.threads = sorted(threads), sum(threads.values())
             cluster.check_versions(client)
+        self._direct = Direct(client, self.addresses)
 
     def _known(self) -> dict:
         return self.client.scheduler_info(n_workers=-1)["workers"]
@@ -67,6 +71,24 @@ class Workers:
         self._answered = None
         return futures
 
+    def answers(self, function, *parts, common=()) -> list:
+        """What `each` has futures of, for small answers: from the workers directly where they can give them, else by tasks."""
+        parallel.check_time()
+        calls = list(zip(*parts, strict=True))
+        with self.asked():
+            found = self._direct.answers(_run, (cluster.versions(), self.home, function, *common), calls)
+        return self.results(self.each(function, *parts, common=common)) if found is None else found
+
+    def summed(self, function, *parts, size, common=()):
+        """The sum over the parts of what `each` has futures of, by the tree of `total`; size: the bytes of one of them."""
+        if size * len(parts[0]) > _TOGETHER:
+            return self.sum(self.each(function, *parts, common=common))
+        found = self.answers(function, *parts, common=common)
+        while len(found) > 1:
+            even = len(found) // 2 * 2
+            found = [*map(_plus, found[:even:2], found[1:even:2]), *found[even:]]
+        return found[0]
+
     def everywhere(self, function, *args) -> dict:
         """function(*args) on every worker, by its address."""
         with self.asked():
@@ -75,7 +97,7 @@ class Workers:
     def shared(self, value):
         """What stands for a value among the arguments of all parts: itself where it is small, else a future of it."""
         size = value.nbytes if isinstance(value, np.ndarray) else len(pickle.dumps(value, 5))
-        return value if size <= _INLINE else self.submit(_same, value)
+        return value if size <= INLINE else self.submit(_same, value)
 
     def total(self, futures):
         """The future of the sum, of arrays or tuples of them, always by the same tree."""
@@ -180,7 +202,7 @@ def _run(expected, home, function, *args):
 
 def _small(found) -> bool:
     """Whether workers may keep these results until the next are asked for."""
-    return all(_small(own) if isinstance(own, tuple) else getattr(own, "nbytes", 0) <= _INLINE for own in found)
+    return all(_small(own) if isinstance(own, tuple) else getattr(own, "nbytes", 0) <= INLINE for own in found)
 
 
 def _same(value):

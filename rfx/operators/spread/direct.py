@@ -1,0 +1,145 @@
+"""Small answers that workers are asked for directly: a task's round by way of the scheduler takes several times as long as the message.
+
+On each worker an actor of Dask's applies a function to what the worker holds. It keeps nothing of its own, so that nothing is lost
+with it: where an answer can't be had so, because a value is elsewhere or a worker has gone, there is none, and the caller asks by tasks.
+"""
+
+import time
+from dataclasses import dataclass
+
+from rfx import parallel
+
+# Seconds between looks at the clock and the cluster while an answer is waited for.
+_PATIENCE = 2.0
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What a worker holds under this key."""
+
+    key: object
+
+
+class Applier:
+    """The actor: `apply` is all that it does."""
+
+    async def apply(self, run, common, calls):
+        """[run(*common, *own) for own in calls] in the thread that the worker's tasks have; None where it does not hold a value."""
+        from distributed import get_worker
+
+        worker = get_worker()
+        try:
+            common, calls = _values(common, worker.data), _values(calls, worker.data)
+        except KeyError:
+            return None
+        return await worker.loop.run_in_executor(worker.executors["default"], _all, run, common, calls)
+
+
+class Direct:
+    """The actors of a cluster's workers, made with the first question, and which part lies on which worker."""
+
+    def __init__(self, client, addresses):
+        self.client, self.addresses, self.works = client, addresses, True
+        self._actors, self._homes = None, {}
+
+    def answers(self, run, common, calls):
+        """[run(*common, *own) for own in calls], where futures among these stand for their values; None where it can't be had so.
+
+        Raises parallel.Late after the deadline. Whatever else goes wrong is for the tasks to say, and none is asked for any more.
+        """
+        if not self.works or _pending(calls) or _pending(common):
+            return None
+        try:
+            found = self._asked(run, common, calls)
+        except parallel.Late:
+            raise
+        except Exception:
+            self.works, found = False, None
+        if found is None:
+            self._homes.clear()
+        return found
+
+    def _asked(self, run, common, calls):
+        homes = self._homes.get(len(calls)) or self._located(calls)
+        if homes is None:
+            return None
+        if self._actors is None:
+            self._actors = self._made()
+        asked = {}
+        with self.client.as_current():
+            for home in dict.fromkeys(homes):
+                own = [_keys(call) for call, place in zip(calls, homes) if place == home]
+                asked[home] = self._actors[home].apply(run, _keys(common), own)
+            found = {home: self._waited(future, home) for home, future in asked.items()}
+        if None in found.values():
+            return None
+        self._homes[len(calls)] = homes
+        each = {home: iter(own) for home, own in found.items()}
+        return [next(each[home]) for home in homes]
+
+    def _made(self) -> dict:
+        """An actor on each worker, by its address."""
+        futures = [self.client.submit(Applier, actor=True, workers=[address], pure=False) for address in self.addresses]
+        with self.client.as_current():
+            return dict(zip(self.addresses, [future.result(timeout=10 * _PATIENCE) for future in futures], strict=True))
+
+    def _located(self, calls):
+        """The address of each call's first value; None where one has none, or is on no worker of before."""
+        firsts = [_first(call) for call in calls]
+        if None in firsts:
+            return None
+        found = self.client.who_has(firsts)
+        homes = [next(iter(found.get(first.key) or ()), None) for first in firsts]
+        return homes if set(homes) <= set(self.addresses) else None
+
+    def _waited(self, future, home):
+        from distributed import TimeoutError as Waited
+
+        while True:
+            parallel.check_time()
+            start = time.monotonic()
+            try:
+                return future.result(timeout=_PATIENCE)
+            except Waited:
+                if time.monotonic() - start < _PATIENCE / 2 or home not in self.client.scheduler_info(n_workers=-1)["workers"]:
+                    raise
+
+
+def _all(run, common, calls):
+    return [run(*common, *own) for own in calls]
+
+
+def _is_future(value) -> bool:
+    from distributed import Future
+
+    return isinstance(value, Future)
+
+
+def _pending(value) -> bool:
+    """Whether a future among nested lists and tuples has no value yet."""
+    if isinstance(value, (list, tuple)):
+        return any(map(_pending, value))
+    return _is_future(value) and value.status != "finished"
+
+
+def _first(value):
+    """The first future among nested lists and tuples."""
+    if _is_future(value):
+        return value
+    if isinstance(value, (list, tuple)):
+        return next((found for found in map(_first, value) if found is not None), None)
+    return None
+
+
+def _keys(value):
+    """Nested lists and tuples with keys for futures."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_keys, value))
+    return _Held(value.key) if _is_future(value) else value
+
+
+def _values(value, held):
+    """What `_keys` was made of, from what a worker holds."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_values(own, held) for own in value)
+    return held[value.key] if isinstance(value, _Held) else value

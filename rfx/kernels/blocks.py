@@ -332,30 +332,46 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
 
 @numba.njit(cache=True, nogil=True)
 def _distances(rows, columns, out, squared, tile):
-    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2, or of absolute differences; by tiles of columns kept in cache."""
-    n_inputs = rows.shape[1]
+    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2, or of absolute differences; by tiles of columns kept in cache.
+
+    Two rows go together, so that columns are read once for both; of an odd number, the last with itself.
+    """
+    n_rows, n_inputs = rows.shape
     whole = n_inputs - n_inputs % 4
     for begin in range(0, out.shape[1], tile):
         end = min(begin + tile, out.shape[1])
-        for i in range(out.shape[0]):
-            sums = out[i, begin:end]
-            sums[:] = 0
+        for i in range(0, n_rows, 2):
+            m = min(i + 1, n_rows - 1)
+            first, second = out[i, begin:end], out[m, begin:end]
+            first[:] = 0
+            second[:] = 0
             for k in range(0, whole, 4):
                 a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
+                e, f, g, h = rows[m, k], rows[m, k + 1], rows[m, k + 2], rows[m, k + 3]
                 A, B = columns[k, begin:end], columns[k + 1, begin:end]
                 C, D = columns[k + 2, begin:end], columns[k + 3, begin:end]
                 if squared:
                     for j in range(end - begin):
                         p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
-                        sums[j] += (p * p + q * q) + (r * r + s * s)
+                        one = first[j] + ((p * p + q * q) + (r * r + s * s))
+                        p, q, r, s = e - A[j], f - B[j], g - C[j], h - D[j]
+                        two = second[j] + ((p * p + q * q) + (r * r + s * s))
+                        first[j] = one
+                        second[j] = two
                 else:
                     for j in range(end - begin):
-                        sums[j] += (abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j]))
+                        one = first[j] + ((abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j])))
+                        two = second[j] + ((abs(e - A[j]) + abs(f - B[j])) + (abs(g - C[j]) + abs(h - D[j])))
+                        first[j] = one
+                        second[j] = two
             for k in range(whole, n_inputs):
-                a, A = rows[i, k], columns[k, begin:end]
+                a, e, A = rows[i, k], rows[m, k], columns[k, begin:end]
                 for j in range(end - begin):
-                    p = a - A[j]
-                    sums[j] += p * p if squared else abs(p)
+                    p, q = a - A[j], e - A[j]
+                    one = first[j] + (p * p if squared else abs(p))
+                    two = second[j] + (q * q if squared else abs(q))
+                    first[j] = one
+                    second[j] = two
 
 
 @numba.njit(cache=True, nogil=True)

@@ -40,7 +40,7 @@ def _blocks(X):
     """X, dense or csr, as (start, dense float64 rows) of bounded size."""
     step = max(1, _VALUES_A_BLOCK // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
-        block = X[start : start + step]
+        block = X if X.shape[0] <= step else X[start : start + step]
         yield start, block.toarray() if scipy.sparse.issparse(block) else np.asarray(block, np.float64)
 
 

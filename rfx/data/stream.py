@@ -203,7 +203,7 @@ class Stream:
         while self._held is None:
             if not self._fill():
                 self._next_epoch()
-        X, y, index = self._held
+        X, y, index = held = self._held
         part = self._order[self.offset : self.offset + self.batch]
         self.offset += len(part)
         self.rows += len(part)
@@ -211,7 +211,8 @@ class Stream:
             self._held, self.offset = None, 0
             self.number += 1
             self._start = self.source.tell()
-        return X[part], y[part], index[part]
+        # what was read is a batch as it is, where its order is kept
+        return held if len(part) == len(y) and not self.shuffled else (X[part], y[part], index[part])
 
     def _fill(self) -> bool:
         self._held = self.source.read(self.window)

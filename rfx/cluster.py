@@ -117,9 +117,9 @@ def _knock(distributed, address) -> None:
 
 
 @contextmanager
-def _opened(distributed, address, patience=_PATIENCE):
+def _opened(distributed, address, patience=_PATIENCE, **more):
     try:
-        client = distributed.Client(address, timeout=patience, set_as_default=False)
+        client = distributed.Client(address, timeout=patience, set_as_default=False, **more)
     except (OSError, TimeoutError, RuntimeError, ValueError, ImportError) as error:
         raise ClusterError(f"the Dask scheduler at {address} takes no client: {error}") from None
     try:
@@ -155,7 +155,8 @@ def _local(distributed, count):
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         )
     try:
-        with _opened(distributed, cluster) as client:
+        # workers of this machine can be reached without the scheduler between
+        with _opened(distributed, cluster, direct_to_workers=True) as client:
             yield client
     finally:
         with suppress(TimeoutError):

@@ -16,6 +16,8 @@ from rfx.model import Array
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
 # When prediction by bits pays: outputs and rows from which on it does, and the most that its tables may take.
 _BIT_OUTPUTS, _BIT_ROWS, _BIT_INPUTS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 32, 128 * 2**20, 64
+# Columns fewer than which are not worth a slice for each row.
+_NARROW = 32
 
 
 class PerceptronMap(FeatureMap):
@@ -141,6 +143,12 @@ def _signs(values, inputs, counts, shifts, W, sums, thresholds, scales, out):
         high = min(low + BLOCK, columns)
         for g in range(len(counts)):
             rows = sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals)
+            if high - low < _NARROW:
+                for r in range(rows):
+                    for j in range(low, high):
+                        reached = thresholds.dtype.type(totals[r, j - low]) >= thresholds[j]
+                        out[4 * g + r, j] = scales[j] if reached else -scales[j]
+                continue
             for r in range(rows):
                 _sign(totals[r], thresholds[low:high], scales[low:high], out[4 * g + r, low:high])
 

@@ -171,7 +171,11 @@ class PartsMatrix(Matrix):
         return self._held(Coded((self.shape[1], self.dtype), kind), _codes, kind)
 
     def _held(self, recipe, function, *args):
-        """These rows as function(features, *args) has them on the workers, which begin with that when it is needed first."""
+        """These rows as function(features, *args) has them on the workers, which begin with that when it is needed first.
+
+        What is common to all parts is sent at once: a worker that has begun is slow to pass it on to the next.
+        """
+        self._share(everywhere=True)
         return PartsMatrix(self.workers, lambda: self._each(function, args=args), recipe, self.counts, made=self.made)
 
     def _share_mb(self, dtype) -> float:
@@ -204,10 +208,13 @@ class PartsMatrix(Matrix):
         parts, common = self._question(function, vectors, args)
         return self.workers.each(_apply, *parts, common=common)
 
+    def _share(self, everywhere=False):
+        if self._shared is None:
+            self._shared = self.workers.shared(self.recipe, everywhere)
+
     def _question(self, function, vectors, args) -> tuple:
         """(lists with something for each part, what is common to all) that `_apply` takes."""
-        if self._shared is None:
-            self._shared = self.workers.shared(self.recipe)
+        self._share()
         for vector in vectors:
             if vector is not None and vector.counts != self.counts:
                 raise ValueError(f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or other ones")

@@ -37,7 +37,7 @@ class Workers:
             threads = cluster.wait_for_workers(client)
             self.addresses, self.threads = sorted(threads), sum(threads.values())
             cluster.check_versions(client)
-        self._direct = Direct(client, self.addresses)
+        self._direct, self._copies = Direct(client, self.addresses), []
 
     def _known(self) -> dict:
         return self.client.scheduler_info(n_workers=-1)["workers"]
@@ -94,10 +94,18 @@ class Workers:
         with self.asked():
             return self.client.run(function, *args)
 
-    def shared(self, value):
-        """What stands for a value among the arguments of all parts: itself where it is small, else a future of it."""
+    def shared(self, value, everywhere=False):
+        """What stands for a value among the arguments of all parts: itself where it is small, else a future of it.
+
+        everywhere: have every worker fetch it now, not when it is needed there first.
+        """
         size = value.nbytes if isinstance(value, np.ndarray) else len(pickle.dumps(value, 5))
-        return value if size <= INLINE else self.submit(_same, value)
+        if size <= INLINE:
+            return value
+        future = self.submit(_same, value)
+        if everywhere:
+            self._copies = [self.submit(_nothing, future, worker=k) for k in range(len(self.addresses))]
+        return future
 
     def total(self, futures):
         """The future of the sum, of arrays or tuples of them, always by the same tree."""
@@ -207,6 +215,10 @@ def _small(found) -> bool:
 
 def _same(value):
     return value
+
+
+def _nothing(value):
+    return None
 
 
 def _plus(a, b):

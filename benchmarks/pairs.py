@@ -50,5 +50,16 @@ def ratios(rows, first, name: str, form: str = ".1f") -> str:
 
 
 def machine(threads: int | None = None) -> str:
-    """The processor, the threads of rfx and how many other processes wait for it."""
-    return f"{env.cpu_name()}, {threads or env.threads()} threads, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start"
+    """The processor, the threads of rfx, how many other processes wait for it, and the kernels that numpy's OpenBLAS takes there."""
+    who = f"{env.cpu_name()}, {threads or env.threads()} threads, {os.cpu_count()} cores"
+    return f"{who}, load {os.getloadavg()[0]:.1f} at the start{blas_kernels()}"
+
+
+def blas_kernels() -> str:
+    """Those of which processor OpenBLAS runs, and whether the environment forces them; nothing for another BLAS."""
+    import numpy  # noqa: F401  what is looked at
+    import threadpoolctl
+
+    found = {library["architecture"] for library in threadpoolctl.threadpool_info() if library.get("internal_api") == "openblas"}
+    forced = ", forced by OPENBLAS_CORETYPE" if os.environ.get("OPENBLAS_CORETYPE") else ""
+    return f", BLAS kernels for {' and '.join(sorted(found))}{forced}" if found else ""

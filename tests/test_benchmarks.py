@@ -6,6 +6,7 @@ from pathlib import Path
 
 import docs_benchmarks
 import numpy as np
+import threadpoolctl
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows are what it repeats.
@@ -32,11 +33,15 @@ def test_ratios_are_within_the_turns():
     assert pairs.spread([3.0, 1.0, 8.0]) == "3.00 (1.00 to 8.00)" and pairs.spread([2.0], ".1f") == "2.0"
 
 
-def test_timed_and_the_machine():
+def test_timed_and_the_machine(monkeypatch):
     pairs = loaded()
     row = pairs.timed(lambda: sum(range(1000)))
     assert row["result"] == 499500 and 0 <= row["seconds"] and 0 <= row["cpu"]
-    assert re.fullmatch(r".+, 3 threads, \d+ cores, load \d+\.\d at the start", pairs.machine(3))
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    told = re.fullmatch(r".+, 3 threads, \d+ cores, load \d+\.\d at the start(, BLAS kernels for \w+( and \w+)*)?", pairs.machine(3))
+    assert told and bool(told[1]) == any(own.get("internal_api") == "openblas" for own in threadpoolctl.threadpool_info())
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert not told[1] or pairs.machine(3).endswith(", forced by OPENBLAS_CORETYPE")
 
 
 def test_versions_are_those_of_their_checkouts(monkeypatch, tmp_path):

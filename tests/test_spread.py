@@ -201,6 +201,16 @@ def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder):
         np.testing.assert_array_equal(first, second)
 
 
+def test_what_is_not_where_it_is_looked_for_is_asked_for_by_tasks(workers, folder):
+    _, y = problem(workers, folder)
+    total, homes = y.sum(), workers._direct._homes
+    (known,) = homes.values()
+    assert len(known) == 3 and set(known) == set(workers.addresses)
+    homes[3] = [workers.addresses[home == workers.addresses[0]] for home in known]
+    assert y.sum() == total and not homes and workers._direct.works
+    assert y.sum() == total and homes == {3: known}
+
+
 def _end_once(marker, x):
     """The sum of x, but the first worker that is asked ends."""
     try:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from functools import partial
 
@@ -29,6 +30,7 @@ from rfx.solvers.base import Budget
 from rfx.solvers.l2 import solve_l2
 
 RNG = np.random.default_rng(5)
+_BOTH = threading.Barrier(2)
 X = np.round(RNG.normal(size=(700, 4)), 4)
 Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
 
@@ -209,6 +211,21 @@ def test_what_is_not_where_it_is_looked_for_is_asked_for_by_tasks(workers, folde
     homes[3] = [workers.addresses[home == workers.addresses[0]] for home in known]
     assert y.sum() == total and not homes and workers._direct.works
     assert y.sum() == total and homes == {3: known}
+
+
+def _both_at_once(x):
+    _BOTH.wait(20)
+    return len(x)
+
+
+def test_parts_on_a_worker_of_two_threads_are_asked_for_at_once(folder):
+    from distributed import Client
+
+    with Client(n_workers=1, threads_per_worker=2, dashboard_address=None, set_as_default=False) as client:
+        workers = Workers(client)
+        y = rows_of(workers, folder, parts=2).scaled(Scaler.fit(X, "minmax01"), np.float32).y
+        y.sum()
+        assert workers.answers(_both_at_once, y.node.futures) == list(y.counts) and workers._direct.works
 
 
 def _end_once(marker, x):

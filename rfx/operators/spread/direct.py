@@ -24,7 +24,9 @@ class Applier:
     """The actor: `apply` is all that it does."""
 
     async def apply(self, run, common, calls):
-        """[run(*common, *own) for own in calls] in the thread that the worker's tasks have; None where it does not hold a value."""
+        """[run(*common, *own) for own in calls] in the threads that the worker's tasks have; None where it does not hold a value."""
+        import asyncio
+
         from distributed import get_worker
 
         worker = get_worker()
@@ -32,7 +34,8 @@ class Applier:
             common, calls = _values(common, worker.data), _values(calls, worker.data)
         except KeyError:
             return None
-        return await worker.loop.run_in_executor(worker.executors["default"], _all, run, common, calls)
+        threads = worker.executors["default"]
+        return await asyncio.gather(*(worker.loop.run_in_executor(threads, run, *common, *own) for own in calls))
 
 
 class Direct:
@@ -103,10 +106,6 @@ class Direct:
             except Waited:
                 if time.monotonic() - start < _PATIENCE / 2 or home not in self.client.scheduler_info(n_workers=-1)["workers"]:
                     raise
-
-
-def _all(run, common, calls):
-    return [run(*common, *own) for own in calls]
 
 
 def _is_future(value) -> bool:

@@ -137,6 +137,24 @@ def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, mon
 
 
 @pytest.mark.parametrize("loss, bias", CASES)
+def test_long_rounds_tell_how_far_they_are(loss, bias, monkeypatch):
+    monkeypatch.setattr(kernel_svm, "_BLOCK", 16)
+    monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
+    X, y = problem(250)
+    rounds = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3)
+    monkeypatch.setattr(kernel_svm, "_TELLING", 3)
+    told = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3)
+    np.testing.assert_array_equal(told.coef, rounds.coef)
+    ends = {entry["iteration"]: entry for entry in rounds.trace}
+    between = [entry for entry in told.trace if entry["iteration"] not in ends]
+    assert len(between) >= 3 and len(told.trace) >= len(rounds.trace) + len(between)
+    # the first round, of a sample, begins with the loss of all rows as its gap; the last ends near the certificate
+    objective, gap = [np.array([entry[name] for entry in told.trace]) for name in ("objective", "gap")]
+    assert gap[0] > 0.3 * objective[0] and (gap >= 0).all()
+    assert gap[-2] < 0.3 * gap[0]
+
+
+@pytest.mark.parametrize("loss, bias", CASES)
 def test_warm_start_from_the_solution_stops_at_once(loss, bias):
     X, y = problem(300)
     first = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4)

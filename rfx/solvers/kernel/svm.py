@@ -31,6 +31,8 @@ _LEAST_COLUMNS = 64
 # A block is solved until its largest violation is this part of the largest of all rows, in at most so many steps a
 # variable.
 _INNER_TOL, _INNER_STEPS = 0.1, 20
+# Blocks of one round between two entries of the trace.
+_TELLING = 100
 
 
 @dataclass
@@ -51,7 +53,8 @@ def solve_kernel_svm(
     come first.
 
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. The trace has one
-    entry per round, with active rows, support vectors, columns and inner steps as well. Kernel values are
+    entry per round, with active rows, support vectors, columns and inner steps as well, and in long rounds one every 100 blocks,
+    whose objective and gap take the decision values of the rows that are not active as they were before the round. Kernel values are
     float32 where that can do; in the end all are computed once more in float64 for the objective and the gap, and where the
     gap is then too large the solver goes on in float64. Raises UsageError as `check_problem` does, and for tol.
     """
@@ -298,7 +301,7 @@ class _Run:
         y, lo, hi = p.y[active], p.lo[active], p.hi[active]
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles
-        size = min(_BLOCK, len(active))
+        size, begun = min(_BLOCK, len(active)), self.blocks
         while not self.budget.spent(self.blocks):
             up, down, b = p.violations(active, beta, f)
             p.beta[active] = beta
@@ -325,6 +328,9 @@ class _Run:
             if len(moved) == 0:
                 self.stalled = True
                 break
+            if (self.blocks - begun) % _TELLING == 0:
+                p.beta[active], p.f[active] = beta, f
+                self.tell(active, float(p.shares(b=b).sum()), p.objective(slice(None), p.beta, p.f, b))
         p.beta[active], p.f[active] = beta, f
         self.columns += cache.computed - computed
         return active

@@ -86,16 +86,17 @@ def _count(typing, word):
 
 
 @numba.njit(cache=True, nogil=True)
-def add_differing(left, right, unit, out):
-    """out[i, j] += unit[0] * (bits that differ between left[i] and right[:, j]); left (n, words), right (words, m), out (n, m)."""
-    words = left.shape[1]
+def add_differing(left, right, place, unit, out):
+    """out[i, j] += unit[0] * (bits that differ between left[i] and right[:, place + j]); left (n, words), right (words, at least
+    place + m), out (n, m)."""
+    words, end = left.shape[1], place + out.shape[1]
     for i in range(out.shape[0]):
         sums = out[i]
         for w in range(0, words - 1, 2):
-            a, b, A, B = left[i, w], left[i, w + 1], right[w], right[w + 1]
+            a, b, A, B = left[i, w], left[i, w + 1], right[w, place:end], right[w + 1, place:end]
             for j in range(len(sums)):
                 sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))
         if words % 2:
-            a, A = left[i, words - 1], right[words - 1]
+            a, A = left[i, words - 1], right[words - 1, place:end]
             for j in range(len(sums)):
                 sums[j] += unit[0] * np.int32(_count(a ^ A[j]))

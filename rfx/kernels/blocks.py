@@ -18,6 +18,8 @@ from rfx.parallel import for_ranges, matmul, one_blas_thread
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
 _CHUNK = 1 << 17
+# Of a wider block so many columns at a time, which are read once for all rows of a chunk.
+_WIDEST = _CHUNK // 8
 # Up to so many inputs a Gaussian's distances are sums of differences, above they come from inner products.
 _THIN = 32
 _COLUMN_TILE = 512
@@ -204,8 +206,8 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     row_norms = column_norms = None
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
-    # A product wants a squarish tile, because BLAS copies both factors first; differences want whole rows of `out`.
-    width = min(out.shape[1], 1024 if by_product else out.shape[1])
+    # A product wants a squarish tile, because BLAS copies both factors first; differences want long rows, but several of them.
+    width = min(out.shape[1], 1024 if by_product else _WIDEST)
     height = max(1, _CHUNK // width)
     # The same chunks for any number of threads, because BLAS rounds by a product's shape.
     height = min(height, max(_LEAST_ROWS, -(-out.shape[0] // 16)))
@@ -225,11 +227,11 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                     if kernel.metric != "dot":
                         _squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work))
                 elif kernel.metric == "product":
-                    kernel.compare(rows[i:i_end], columns, tile)
+                    kernel.compare(rows[i:i_end], columns, j, tile)
                 else:
-                    _distances(rows[i:i_end], columns, tile, kernel.metric != "l1", _COLUMN_TILE)
+                    _distances(rows[i:i_end], columns, j, tile, kernel.metric != "l1", _COLUMN_TILE)
                     if as_bits:
-                        binary.add_differing(row_bits[i:i_end], column_bits, unit, tile)
+                        binary.add_differing(row_bits[i:i_end], column_bits, j, unit, tile)
                 if kernel.metric == "l2":
                     np.sqrt(tile, out=tile)
                 kernel.finish(tile, X.params, n_inputs, lengths)
@@ -331,8 +333,8 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
 
 
 @numba.njit(cache=True, nogil=True)
-def _distances(rows, columns, out, squared, tile):
-    """out[i, j] = sum_k (rows[i, k] - columns[k, j])^2, or of absolute differences; by tiles of columns kept in cache.
+def _distances(rows, columns, place, out, squared, tile):
+    """out[i, j] = sum_k (rows[i, k] - columns[k, place + j])^2, or of absolute differences; by tiles of columns kept in cache.
 
     Two rows go together, so that columns are read once for both; of an odd number, the last with itself.
     """
@@ -340,6 +342,7 @@ def _distances(rows, columns, out, squared, tile):
     whole = n_inputs - n_inputs % 4
     for begin in range(0, out.shape[1], tile):
         end = min(begin + tile, out.shape[1])
+        left, right = place + begin, place + end
         for i in range(0, n_rows, 2):
             m = min(i + 1, n_rows - 1)
             first, second = out[i, begin:end], out[m, begin:end]
@@ -348,8 +351,8 @@ def _distances(rows, columns, out, squared, tile):
             for k in range(0, whole, 4):
                 a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
                 e, f, g, h = rows[m, k], rows[m, k + 1], rows[m, k + 2], rows[m, k + 3]
-                A, B = columns[k, begin:end], columns[k + 1, begin:end]
-                C, D = columns[k + 2, begin:end], columns[k + 3, begin:end]
+                A, B = columns[k, left:right], columns[k + 1, left:right]
+                C, D = columns[k + 2, left:right], columns[k + 3, left:right]
                 if squared:
                     for j in range(end - begin):
                         p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
@@ -365,7 +368,7 @@ def _distances(rows, columns, out, squared, tile):
                         first[j] = one
                         second[j] = two
             for k in range(whole, n_inputs):
-                a, e, A = rows[i, k], rows[m, k], columns[k, begin:end]
+                a, e, A = rows[i, k], rows[m, k], columns[k, left:right]
                 for j in range(end - begin):
                     p, q = a - A[j], e - A[j]
                     one = first[j] + (p * p if squared else abs(p))

@@ -22,13 +22,13 @@ class Factors(GammaKernel):
     def __init__(self, name: str, formula: str, factor: int):
         self.name, self.formula, self.factor = name, formula, factor
 
-    def compare(self, rows, columns, out):
-        """out (n, m) <- the kernel of rows (n, d) and of columns (d, m), both scaled."""
-        _products(rows, columns, out, self.factor, out.dtype.type(_FAR), _TILE)
+    def compare(self, rows, columns, place, out):
+        """out (n, m) <- the kernel of rows (n, d) and of the m columns from number `place` on of (d, ...), both scaled."""
+        _products(rows, columns, place, out, self.factor, out.dtype.type(_FAR), _TILE)
 
 
 @njit(cache=True, nogil=True)
-def _products(rows, columns, out, factor, far, tile):
+def _products(rows, columns, place, out, factor, far, tile):
     """By tiles of columns that are kept in cache; numbers of the arrays' type, as with Python's the loops would be in float64."""
     zero, one = far - far, far / far
     half = one / (one + one)
@@ -38,7 +38,7 @@ def _products(rows, columns, out, factor, far, tile):
             values = out[i, begin:end]
             values[:] = one
             for k in range(rows.shape[1]):
-                a, A = rows[i, k], columns[k, begin:end]
+                a, A = rows[i, k], columns[k, place + begin : place + end]
                 if factor == _HAT:
                     for j in range(end - begin):
                         values[j] *= max(zero, one - abs(a - A[j]))

@@ -9,6 +9,8 @@ from rfx.parallel import for_ranges
 # Kernel values made at once before they are stored or summed: they stay in the shared cache meanwhile.
 _SCRATCH = 1 << 20
 _TILE = 8192
+# Columns made at once at the least: rows that they are made of are read once for several.
+_TOGETHER = 32
 
 
 class ColumnCache:
@@ -64,7 +66,7 @@ class ColumnCache:
             evicted = self._owner[free]
             self.slots[evicted[evicted >= 0]] = -1
             self._owner[free], self.slots[missing], self._used[free] = missing, free, self._clock
-            step = max(1, 4 * _SCRATCH // self.rows.n_rows)
+            step = max(_TOGETHER, 4 * _SCRATCH // self.rows.n_rows)
             for start in range(0, len(missing), step):
                 part, places = missing[start : start + step], free[start : start + step]
                 arguments = self.rows.name, self.rows.take(part), self.rows, self.rows.params

@@ -152,6 +152,20 @@ def test_block_shape_and_threads_change_nothing(name):
         env.set_threads(None)
 
 
+@pytest.mark.parametrize("n_bits", [0, 20, 130])
+@pytest.mark.parametrize("name", DISTANCES)
+def test_a_wide_block_in_parts_has_the_same_bits(name, n_bits, monkeypatch):
+    X, Y = (np.hstack([sample(n, 5, seed), np.sign(sample(n, n_bits, seed + 2))]).astype(np.float32) for seed, n in enumerate((13, 700)))
+    like = kernels.prepare(name, Y, kernels.parameters(name, Y), np.float32)
+    whole = kernels.block(name, X, like, like.params)
+    monkeypatch.setattr(blocks, "_WIDEST", 96)
+    np.testing.assert_array_equal(kernels.block(name, X, like, like.params), whole)
+    # into columns of a wider array, as a cache has them
+    out = np.full((13, 800), 7, np.float32)
+    kernels.block(name, X, like, like.params, out=out[:, :700])
+    np.testing.assert_array_equal(out, np.hstack([whole, np.full((13, 100), 7, np.float32)]))
+
+
 @pytest.mark.parametrize("shift", [0.0, 1000.0])
 @pytest.mark.parametrize("n_inputs", [4, 100])
 @pytest.mark.parametrize("name", DISTANCES)

@@ -204,7 +204,12 @@ def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder):
 
 
 def test_what_is_not_where_it_is_looked_for_is_asked_for_by_tasks(workers, folder):
+    from distributed import wait
+
     _, y = problem(workers, folder)
+    # of what is still being made the sum is asked for by tasks
+    with workers.client.as_current():
+        wait(y.node.futures)
     total, homes = y.sum(), workers._direct._homes
     (known,) = homes.values()
     assert len(known) == 3 and set(known) == set(workers.addresses)

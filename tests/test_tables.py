@@ -158,6 +158,8 @@ def test_what_takes_hours_says_what_to_type():
     typed = "covtype, Kernel: hours; make reproduce-table2 FULL=1 runs it."
     assert typed in build(name="yen2014-table2").notes
     assert typed not in build(row("covtype", "kernel", metric="accuracy", score=0.9), name="yen2014-table2").notes
+    tuned = build(name="yen2014-table2", setting="tuned").notes
+    assert typed not in tuned and typed.replace("Kernel", "Sparse-RF") in tuned, "the plan has other rows for it"
 
 
 def test_more_features_win_then_newer_rows():

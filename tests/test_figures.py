@@ -311,6 +311,15 @@ def test_table6_is_seconds_and_speedup():
     assert found[1][2:5] == ["2", "3.33", "1.50 (1.50 to 2.00)"] and found[3][4] == "1.00 (1.00 to 1.00)"
 
 
+def test_kappa_of_figure6_and_of_its_equations_is_the_median_of_the_seeds():
+    rows = timed()
+    for one in rows:
+        if one["method"] == "sparse-rb":
+            one["params"] = one["params"] | {"kappa": (700.0, 100.0, 300.0)[one["seed"]]}
+    for name, place in (("wu2016-fig6", 6), ("wu2016-speedup", 4)):
+        assert [line[place] for line in build(name, rows).sections[0].lines if line[1] == "sparse-rb"] == ["300", "300"]
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", ["wu2016-table1", *ROWS])
 def test_every_format_renders_with_and_without_rows(name, form):

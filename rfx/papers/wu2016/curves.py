@@ -227,12 +227,12 @@ def speedups(rows: list[dict]) -> list[Curve]:
         for threads, by_seed in by_threads.items():
             ratios = sorted(_passes(alone[seed]) / _passes(row) for seed, row in by_seed.items() if seed in alone)
             seconds = sorted(_passes(row) for row in by_seed.values())
-            some = next(iter(by_seed.values()))
+            kappas = [row["params"]["kappa"] for row in by_seed.values() if row["params"].get("kappa")]
             curve.ours[threads] = {
                 "seconds": _median(seconds), "speedup": _median(ratios), "low": ratios[0] if ratios else None,
                 "high": ratios[-1] if ratios else None, "runs": len(seconds),
                 "steps": _median(sorted(row["n_iter"] for row in by_seed.values())),
-                "kappa": some["params"].get("kappa"), "converged": all(row["converged"] for row in by_seed.values()),
+                "kappa": _median(sorted(kappas)), "converged": all(row["converged"] for row in by_seed.values()),
             }  # fmt: skip
         found.append(curve)
     return found

@@ -12,6 +12,7 @@ from rfx.methods import METHODS
 from rfx.operators import kernel as kernel_operator
 from rfx.operators import landmarks
 from rfx.operators.kernel import KernelMatrix
+from rfx.operators.pivoted import PivotedFactor
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel import ridge as kernel_ridge
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
@@ -192,8 +193,31 @@ def test_landmark_factor_is_the_inverse_of_what_it_says(count, monkeypatch):
     assert len(set(chosen)) == len(chosen) <= min(count, 200)
     C, inner = exact[:, chosen], exact[np.ix_(chosen, chosen)] + 1e-5 * np.eye(len(chosen))
     want = np.linalg.solve(lam * np.eye(200) + C @ np.linalg.solve(inner, C.T), Y)
-    np.testing.assert_allclose(factor(Y), want, atol=2e-4 * np.abs(want).max())
-    np.testing.assert_allclose(factor(Y[:, 0]), want[:, 0], atol=2e-4 * np.abs(want).max())
+    np.testing.assert_allclose(factor(Y), want, atol=1e-8 * np.abs(want).max())
+    np.testing.assert_allclose(factor(Y[:, 0]), want[:, 0], atol=1e-8 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("n_outputs", [None, 2])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_pivoted_factor_is_an_inverse_where_the_largest_eigenvalue_is_a_million_lambdas(scaled, n_outputs):
+    rng = np.random.default_rng(0)
+    F = (100 + rng.standard_normal((1000, 5))).astype(np.float32)
+    scale = rng.uniform(0.5, 2.0, 1000) if scaled else None
+    exact = F.astype(np.float64) * (1.0 if scale is None else scale[:, None])
+    V, lam = rng.standard_normal((1000, n_outputs or 1)), 1.0
+    V = V if n_outputs else V[:, 0]
+    np.testing.assert_allclose(PivotedFactor(F, lam, scale)(lam * V + exact @ (exact.T @ V)), V, atol=1e-6)
+
+
+def test_conjugate_gradients_take_few_steps_with_a_kernel_far_from_zero():
+    # K's largest eigenvalue is some thousand times the next: 25 steps with a preconditioner in float32
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 30)).astype(np.float32)
+    Y = np.sin(4 * X[:, 0]) + X[:, 1]
+    K = KernelMatrix("perceptron", X, {"radius": float(np.linalg.norm(X, axis=1).max())})
+    solution = solve_kernel_ridge(K, Y, 0.1, budget=Budget(tol=1e-4, memory_mb=8.0))
+    assert solution.converged and solution.trace[-1]["path"] == "conjugate-gradients"
+    assert solution.n_iter <= 18
 
 
 def test_landmarks_where_few_columns_fit_save_passes(monkeypatch):

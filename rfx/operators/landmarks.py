@@ -13,7 +13,7 @@ from rfx.operators.pivoted import pivoted_cholesky
 
 # Rows among which landmarks are drawn, for each of them: their factor, 4 bytes each, takes as much as four of the m x m matrices.
 _AMONG = 8
-_ROWS = 4096
+_ROWS = 2048
 # Added to the diagonal of K_mm, relative to its largest entry: float32 values say nothing about smaller eigenvalues.
 _JITTER = 1e-5
 
@@ -21,8 +21,9 @@ _JITTER = 1e-5
 class LandmarkFactor:
     """v (N,) or (N, k) -> (lam + C (K_mm + jitter)^-1 C')^-1 v, by Woodbury (v - C (lam (K_mm + jitter) + C' C)^-1 C' v) / lam.
 
-    C = K[:, landmarks], (N, m), in float32, 4,096 rows at a time; C' C and the system of m unknowns in float64. m is at most
-    `count`, fewer where fewer rows differ. It takes 8 m^2 bytes, some five times as much while it is made.
+    C = K[:, landmarks], (N, m), 2,048 rows at a time, all in float64: float32 products lose of v along the largest eigenvectors what K
+    makes large again. m is at most `count`, fewer where fewer rows differ. It takes 8 m^2 bytes, some five times as much while it is
+    made.
     """
 
     def __init__(self, K, count: int, lam: float, seed: int):
@@ -32,19 +33,18 @@ class LandmarkFactor:
         rows = K.prepared(np.float32)
         among = np.sort(rng.choice(n_rows, min(n_rows, _AMONG * count), replace=False))
         chosen = pivoted_cholesky(rows.take(among), count, lambda start, stop: rng.random((stop - start, 2)), np.float32, _JITTER)[0]
-        self.landmarks = rows.take(among[np.sort(chosen)])
-        exact = K.prepared(np.float64).take(among[np.sort(chosen)])
-        inner = kernels.block(K.name, exact, exact, K.params)
+        self.landmarks = K.prepared(np.float64).take(among[np.sort(chosen)])
+        inner = kernels.block(K.name, self.landmarks, self.landmarks, K.params)
         inner[np.diag_indices(len(inner))] += _JITTER * np.diagonal(inner).max(initial=0.0)
         self.gram = Gram(len(inner), np.dtype(np.float64))
         for _, C in self._blocks():
-            self.gram.add_rows(C.astype(np.float64))
+            self.gram.add_rows(C)
         # the factor reads the upper triangle
         self.gram.matrix += lam * inner
         self.gram.factor(0.0)
 
     def _blocks(self):
-        rows = self.K.prepared(np.float32)
+        rows = self.K.prepared(np.float64)
         for start in range(0, rows.n_rows, _ROWS):
             part = slice(start, start + _ROWS)
             yield part, kernels.block(self.K.name, rows.take(part), self.landmarks, self.K.params)
@@ -52,8 +52,8 @@ class LandmarkFactor:
     def __call__(self, v):
         inside = np.zeros((self.landmarks.n_rows, *v.shape[1:]))
         for rows, C in self._blocks():
-            inside += parallel.matmul(C.T, v[rows].astype(C.dtype))
-        inside = self.gram.solve(inside).astype(np.float32)
+            inside += parallel.matmul(C.T, v[rows])
+        inside = self.gram.solve(inside)
         out = np.empty(v.shape)
         for rows, C in self._blocks():
             out[rows] = (v[rows] - parallel.matmul(C, inside)) / self.lam

@@ -15,8 +15,8 @@ from rfx.operators.triangular import solve_rows
 PROPOSALS = 128
 # Rows that one thread handles at a time; the same for any number of threads, so that the result is, too.
 _CHUNK = 512
-# Rows of which a float32 Gram matrix is made before it is added up in float64.
-_ROWS = 8192
+# Rows of a factor that become float64 at a time: for its Gram matrix, and within one of the parts of a product.
+_ROWS, _FEW, _PARTS = 2048, 64, 16
 
 
 def pivoted_cholesky(rows: kernels.Prepared, count: int, draws, dtype=np.float64, floor: float | None = None):
@@ -60,7 +60,8 @@ def pivoted_cholesky(rows: kernels.Prepared, count: int, draws, dtype=np.float64
 class PivotedFactor:
     """v -> (lam + S F F' S)^-1 v for F (n, r) and S = diag(scale): a preconditioner of lam + S K S (Woodbury).
 
-    The system of r unknowns is summed and factored in float64, products with F are in its own type.
+    F is kept in its own type, and what is made of it is float64: float32 products lose of v along the largest eigenvectors what K makes
+    large again.
     """
 
     def __init__(self, F, lam: float, scale=None):
@@ -69,14 +70,41 @@ class PivotedFactor:
         self.gram = Gram(F.shape[1], np.dtype(np.float64))
         for start in range(0, len(F), _ROWS):
             rows = slice(start, start + _ROWS)
-            part = F[rows] if scale is None else F[rows] * scale[rows, None].astype(F.dtype)
-            self.gram.matrix += parallel.matmul(part.T, part)
+            part = F[rows].astype(np.float64)
+            self.gram.add_rows(part if scale is None else part * scale[rows, None])
         self.gram.factor(lam)
 
     def __call__(self, v):
         scale = 1.0 if self.scale is None else self.scale if v.ndim == 1 else self.scale[:, None]
-        inside = self.gram.solve(parallel.matmul(self.F.T, (scale * v).astype(self.F.dtype)))
-        return (v - scale * parallel.matmul(self.F, inside.astype(self.F.dtype))) / self.lam
+        inside = self.gram.solve(_inner(self.F, scale * v))
+        return (v - scale * _outer(self.F, inside)) / self.lam
+
+
+def _inner(F, V) -> np.ndarray:
+    """F'V for F (n, r) and V (n,) or (n, k) in float64; the sums are the same for any number of threads."""
+
+    def part(start, stop):
+        return sum(F[rows].astype(np.float64).T @ V[rows] for rows in _few(start, stop))
+
+    with parallel.one_blas_thread():
+        return sum(parallel.for_ranges(part, len(F), _FEW, _PARTS, F.size))
+
+
+def _outer(F, W) -> np.ndarray:
+    """F W for F (n, r) and W (r,) or (r, k) in float64."""
+    out = np.empty((len(F), *W.shape[1:]))
+
+    def part(start, stop):
+        for rows in _few(start, stop):
+            np.matmul(F[rows].astype(np.float64), W, out=out[rows])
+
+    with parallel.one_blas_thread():
+        parallel.for_ranges(part, len(F), _FEW, _PARTS, F.size)
+    return out
+
+
+def _few(start, stop):
+    return (slice(i, min(i + _FEW, stop)) for i in range(start, stop, _FEW))
 
 
 def _extend(F, columns, left, G, pivot_rows, factor):

@@ -21,7 +21,7 @@ from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_prob
 # The largest rank of a preconditioner, and the least.
 _MOST, _LEAST = 2000, 128
 # The most landmarks of one, and the rows for each of them.
-_LANDMARKS, _PER_LANDMARK = 4000, 64
+_LANDMARKS, _PER_LANDMARK = 8000, 32
 # What is left of a diagonal entry, relative to the largest, that float32 can't tell from rounding.
 _FLOOR = 1e-5
 
@@ -126,7 +126,7 @@ class _System:
 def _low_rank(K, lam, limit_mb, seed):
     """A preconditioner by columns of K that are kept, or by more that are made again where too few of them fit."""
     n_rows = len(K.diagonal)
-    # a product with the values of so many costs an eighth of one with K, above the diagonal; the system of them is half of the limit
+    # the values of so many, made twice, cost an eighth of a product with K, of which half is made; their system takes half of the limit
     if K.factors is not None:
         return PivotedFactor(pivots(K, limit_mb, seed), lam, K.factors)
     landmarks = int(min(n_rows / _PER_LANDMARK, _LANDMARKS, np.sqrt(limit_mb * 2**20 / 2 / 32)))

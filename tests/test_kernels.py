@@ -184,6 +184,19 @@ def test_far_from_the_origin_float32_keeps_small_distances():
         np.testing.assert_allclose(kernels.block(name, X, X, params), expected, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("name", ["perceptron", "laplacian-l2", "matern-3/2"])
+def test_distances_of_close_rows_keep_their_digits_in_float32(name):
+    # every other row lies near another, at distances from 1e-5 of its length up; their squares from inner products are all rounding
+    X = sample(300, 90)
+    X[1::2] = X[::2] + np.logspace(-5, 0, 150)[:, None] * sample(150, 90, seed=1) / 10
+    X = X.astype(np.float32)
+    params = kernels.parameters(name, X, None if name == "perceptron" else 1.0)
+    expected = reference(name, X.astype(float), X.astype(float), params)
+    K = kernels.block(name, X, X, params)
+    assert K.dtype == np.float32
+    np.testing.assert_allclose(K, expected, rtol=0, atol=4 * np.finfo(np.float32).eps * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_positive_semidefinite_on_the_training_rows(name):
     X = np.vstack([sample(80, 3), np.zeros((2, 3)), sample(4, 3)[:1]])

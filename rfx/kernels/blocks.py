@@ -7,13 +7,13 @@ scaling once, so that a solver that asks for many blocks of the same rows pays f
 import copy
 from contextlib import nullcontext
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from rfx.errors import DataError, UsageError
 from rfx.kernels import binary
 from rfx.kernels.base import WIDE, get_kernel, squared_norms
+from rfx.kernels.loops import mend_close, squared_from_dot, sum_differences
 from rfx.parallel import for_ranges, matmul, one_blas_thread
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
@@ -24,6 +24,8 @@ _WIDEST = _CHUNK // 8
 _THIN = 32
 _COLUMN_TILE = 512
 _LEAST_ROWS = 16
+# Squared distances of less than this part of ||x||^2 + ||y||^2, in float32, are summed again from differences where their root counts.
+_CLOSE = 1 / 64
 # CSR rows are kept dense when they take less than this, else made dense block by block.
 _DENSE_BYTES = 1 << 30
 
@@ -197,13 +199,17 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     """Kernel values of rows that are dense, a chunk at a time and a thread at a time."""
     kernel, n_inputs = X.kernel, X.shape[1]
     as_bits, by_product = _means(X, Y)
-    work = np.dtype(np.float64) if by_product and (kernel.metric == "l2" or kernel.exact_in_float64) else out.dtype
+    work = np.dtype(np.float64) if by_product and kernel.exact_in_float64 else out.dtype
     X, Y = X.astype(work), Y.astype(work)
     if as_bits:
         (rows, row_bits), (columns, column_bits), unit = X.narrow(), Y.narrow_columns(), X.unit(work)
     else:
         rows, columns = X.dense(), Y.columns()
-    row_norms = column_norms = None
+    row_norms = column_norms = others = None
+    # Of a difference of float32 numbers the root says less the smaller it is.
+    mended = by_product and kernel.metric == "l2" and work == np.float32
+    if mended:
+        others = Y.dense()
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
     # A product wants a squarish tile, because BLAS copies both factors first; differences want long rows, but several of them.
@@ -225,11 +231,13 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                     np.matmul(rows[i:i_end], columns[:, j : j + width], out=tile)
                     lengths = (row_norms[i:i_end], column_norms[j : j + width]) if row_norms is not None else None
                     if kernel.metric != "dot":
-                        _squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work))
+                        squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work))
+                        if mended:
+                            mend_close(tile, *lengths, rows[i:i_end], others[j : j + width], np.array([_CLOSE], work))
                 elif kernel.metric == "product":
                     kernel.compare(rows[i:i_end], columns, j, tile)
                 else:
-                    _distances(rows[i:i_end], columns, j, tile, kernel.metric != "l1", _COLUMN_TILE)
+                    sum_differences(rows[i:i_end], columns, j, tile, kernel.metric != "l1", _COLUMN_TILE)
                     if as_bits:
                         binary.add_differing(row_bits[i:i_end], column_bits, j, unit, tile)
                 if kernel.metric == "l2":
@@ -330,64 +338,3 @@ def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.n
             K = buffer[: rows.n_rows * support.n_rows].reshape(rows.n_rows, support.n_rows)
             out[i : i + height] += matmul(block(name, rows, support, params, out=K), weights)
     return out
-
-
-@numba.njit(cache=True, nogil=True)
-def _distances(rows, columns, place, out, squared, tile):
-    """out[i, j] = sum_k (rows[i, k] - columns[k, place + j])^2, or of absolute differences; by tiles of columns kept in cache.
-
-    Two rows go together, so that columns are read once for both; of an odd number, the last with itself.
-    """
-    n_rows, n_inputs = rows.shape
-    whole = n_inputs - n_inputs % 4
-    for begin in range(0, out.shape[1], tile):
-        end = min(begin + tile, out.shape[1])
-        left, right = place + begin, place + end
-        for i in range(0, n_rows, 2):
-            m = min(i + 1, n_rows - 1)
-            first, second = out[i, begin:end], out[m, begin:end]
-            first[:] = 0
-            second[:] = 0
-            for k in range(0, whole, 4):
-                a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
-                e, f, g, h = rows[m, k], rows[m, k + 1], rows[m, k + 2], rows[m, k + 3]
-                A, B = columns[k, left:right], columns[k + 1, left:right]
-                C, D = columns[k + 2, left:right], columns[k + 3, left:right]
-                if squared:
-                    for j in range(end - begin):
-                        p, q, r, s = a - A[j], b - B[j], c - C[j], d - D[j]
-                        one = first[j] + ((p * p + q * q) + (r * r + s * s))
-                        p, q, r, s = e - A[j], f - B[j], g - C[j], h - D[j]
-                        two = second[j] + ((p * p + q * q) + (r * r + s * s))
-                        first[j] = one
-                        second[j] = two
-                else:
-                    for j in range(end - begin):
-                        one = first[j] + ((abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j])))
-                        two = second[j] + ((abs(e - A[j]) + abs(f - B[j])) + (abs(g - C[j]) + abs(h - D[j])))
-                        first[j] = one
-                        second[j] = two
-            for k in range(whole, n_inputs):
-                a, e, A = rows[i, k], rows[m, k], columns[k, left:right]
-                for j in range(end - begin):
-                    p, q = a - A[j], e - A[j]
-                    one = first[j] + (p * p if squared else abs(p))
-                    two = second[j] + (q * q if squared else abs(q))
-                    first[j] = one
-                    second[j] = two
-
-
-@numba.njit(cache=True, nogil=True)
-def _squared_from_dot(dots, row_norms, column_norms, numbers):
-    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding is left.
-
-    numbers: 0, 2 and the rounding of a squared distance of 1, in the type of all others: with Python's the loop is one in float64.
-    """
-    zero, two, tolerance = numbers
-    for i in range(dots.shape[0]):
-        row = dots[i]
-        norm = row_norms[i]
-        for j in range(row.shape[0]):
-            both = norm + column_norms[j]
-            distance = both - two * row[j]
-            row[j] = distance if distance > tolerance * both else zero

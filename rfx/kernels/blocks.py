@@ -205,11 +205,10 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
         (rows, row_bits), (columns, column_bits), unit = X.narrow(), Y.narrow_columns(), X.unit(work)
     else:
         rows, columns = X.dense(), Y.columns()
-    row_norms = column_norms = others = None
+    row_norms = column_norms = None
     # Of a difference of float32 numbers the root says less the smaller it is.
     mended = by_product and kernel.metric == "l2" and work == np.float32
-    if mended:
-        others = Y.dense()
+    others = Y.dense() if mended else None
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
     # A product wants a squarish tile, because BLAS copies both factors first; differences want long rows, but several of them.

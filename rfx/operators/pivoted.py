@@ -15,8 +15,8 @@ from rfx.operators.triangular import solve_rows
 PROPOSALS = 128
 # Rows that one thread handles at a time; the same for any number of threads, so that the result is, too.
 _CHUNK = 512
-# Rows of a factor that become float64 at a time: for its Gram matrix, and within one of the parts of a product.
-_ROWS, _FEW, _PARTS = 2048, 64, 16
+# Rows of a factor that become float64 at a time for its Gram matrix, and the parts of a sum over rows.
+_ROWS, _PARTS = 2048, 16
 
 
 def pivoted_cholesky(rows: kernels.Prepared, count: int, draws, dtype=np.float64, floor: float | None = None):
@@ -84,27 +84,18 @@ def _inner(F, V) -> np.ndarray:
     """F'V for F (n, r) and V (n,) or (n, k) in float64; the sums are the same for any number of threads."""
 
     def part(start, stop):
-        return sum(F[rows].astype(np.float64).T @ V[rows] for rows in _few(start, stop))
+        chunks = (slice(i, min(i + _CHUNK, stop)) for i in range(start, stop, _CHUNK))
+        return sum(F[rows].astype(np.float64).T @ V[rows] for rows in chunks)
 
     with parallel.one_blas_thread():
-        return sum(parallel.for_ranges(part, len(F), _FEW, _PARTS, F.size))
+        return sum(parallel.for_ranges(part, len(F), _CHUNK, _PARTS, F.size))
 
 
 def _outer(F, W) -> np.ndarray:
     """F W for F (n, r) and W (r,) or (r, k) in float64."""
     out = np.empty((len(F), *W.shape[1:]))
-
-    def part(start, stop):
-        for rows in _few(start, stop):
-            np.matmul(F[rows].astype(np.float64), W, out=out[rows])
-
-    with parallel.one_blas_thread():
-        parallel.for_ranges(part, len(F), _FEW, _PARTS, F.size)
+    each_chunk(len(F), lambda rows: np.matmul(F[rows].astype(np.float64), W, out=out[rows]))
     return out
-
-
-def _few(start, stop):
-    return (slice(i, min(i + _FEW, stop)) for i in range(start, stop, _FEW))
 
 
 def _extend(F, columns, left, G, pivot_rows, factor):

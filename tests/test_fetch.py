@@ -446,7 +446,7 @@ def test_a_redirection_never_leaves_https():
     assert redirects.redirect_request(request, None, 302, "Found", {}, "https://example.org/b").full_url == "https://example.org/b"
 
 
-@pytest.mark.parametrize("name", ["../../outside", "/tmp/outside/cpu.mat", "../cpu.mat"])
+@pytest.mark.parametrize("name", ["../../outside", "/outside/cpu.mat", "../cpu.mat"])
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
 def test_members_of_a_tar_archive_lead_nowhere(server, entry, tmp_path, name, kind):
     packed = io.BytesIO()

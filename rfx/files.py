@@ -145,6 +145,47 @@ def _flock(descriptor, how) -> None:
         fcntl.flock(descriptor, how)
 
 
+def check_regular(path, pipes: bool = False) -> os.stat_result:
+    """What the file system says of the regular file `path`; call it before a library opens the file by its name.
+
+    pipes: whether a pipe will do, too, as for rows that are read once. Raises OSError where there is no such file, or where
+    it is a folder, a device, a pipe or a socket: a device such as /dev/zero never ends, and a pipe may never begin.
+    """
+    status = os.stat(path)
+    _refuse_special(status, path, pipes)
+    return status
+
+
+def open_regular(path, mode: str = "rb", pipes: bool = False, **how):
+    """The built-in `open`, for a regular file alone; `check_regular` says what is refused, with an OSError.
+
+    Nothing that is refused is opened, so that a pipe without a writer holds nobody up. `how`: for `open`, such as encoding.
+    """
+
+    def opener(name, flags):
+        descriptor = os.open(name, flags if pipes else flags | os.O_NONBLOCK, 0o666)
+        try:
+            _refuse_special(os.fstat(descriptor), path, pipes)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    if mode.startswith("r") or os.path.exists(path):
+        check_regular(path, pipes)
+    return open(path, mode, opener=opener, **how)
+
+
+def _refuse_special(status, path, pipes) -> None:
+    if stat.S_ISREG(status.st_mode) or (pipes and stat.S_ISFIFO(status.st_mode)):
+        return
+    if stat.S_ISDIR(status.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    found = kinds.get(stat.S_IFMT(status.st_mode), "a device")
+    raise OSError(errno.EINVAL, f"it is {found}, not a file", str(path))
+
+
 def open_lock(path) -> int:
     """A descriptor of the lock file `path` to call fcntl.flock on, made where it is missing; nothing in it is changed.
 

@@ -109,7 +109,11 @@ def check(path) -> None:
 def _made(path) -> bool:
     """Is the file an archive with a header of rfx? Its arrays are not looked at."""
     try:
-        with zipfile.ZipFile(path) as archive, archive.open("header.npy") as member:
+        with (
+            files.open_regular(path) as handle,
+            zipfile.ZipFile(handle) as archive,
+            archive.open("header.npy") as member,
+        ):
             return member.read(6) == b"\x93NUMPY" and b'{"format": ' in member.read(_HEAD)
     except (KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
         return False
@@ -219,13 +223,18 @@ def opened(path):
     Raises DataError when the file is missing, is no model file, or was made by a later version.
     """
     try:
-        archive = zipfile.ZipFile(path)
-    except OSError as error:
-        raise DataError(f"model {files.shown(path)} can't be read: {error.strerror or error}") from error
-    except DAMAGED as error:
-        raise DataError(f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model") from error
-    with archive:
-        yield File(path, archive)
+        handle = files.open_regular(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"model {files.shown(path)} can't be read: {reason}") from error
+    with handle:
+        try:
+            archive = zipfile.ZipFile(handle)
+        except DAMAGED as error:
+            message = f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+            raise DataError(message) from error
+        with archive:
+            yield File(path, archive)
 
 
 def read(path) -> tuple[dict, dict[str, np.ndarray]]:

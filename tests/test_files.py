@@ -183,3 +183,42 @@ def test_what_is_there_stays_whole_until_the_new_file_is(tmp_path, number):
     writer.wait()
     writer.stdout.close()
     assert path.read_text() == "before"
+
+
+def not_files(folder):
+    """Names of what is no regular file; nobody writes to the pipe, which a plain open would wait for."""
+    os.mkfifo(folder / "pipe")
+    os.symlink("/dev/zero", folder / "endless")
+    return {"/dev/zero": "a device", folder / "endless": "a device", folder / "pipe": "a pipe", folder: "directory"}
+
+
+@pytest.mark.parametrize("mode", ["rb", "r", "ab", "r+b"])
+def test_only_a_regular_file_is_opened(tmp_path, data, mode):
+    for path, what in not_files(tmp_path).items():
+        with pytest.raises(OSError) as told:
+            files.open_regular(path, mode)
+        assert what in told.value.strerror.lower()
+        with pytest.raises(OSError):
+            files.check_regular(path)
+    with files.open_regular(data, mode) as handle:
+        assert handle.name == str(data)
+    assert files.check_regular(data).st_size == len(b"what is read")
+    with pytest.raises(FileNotFoundError):
+        files.open_regular(tmp_path / "missing")
+
+
+def test_a_file_that_is_missing_is_made_by_appending(tmp_path):
+    with files.open_regular(tmp_path / "new", "a", encoding="utf-8") as handle:
+        handle.write("é")
+    assert (tmp_path / "new").read_text(encoding="utf-8") == "é"
+
+
+def test_a_pipe_is_opened_where_pipes_will_do(tmp_path):
+    read, write = os.pipe()
+    os.write(write, b"rows")
+    os.close(write)
+    with files.open_regular(f"/dev/fd/{read}", pipes=True) as handle:
+        assert handle.read() == b"rows"
+    os.close(read)
+    with pytest.raises(OSError, match="a device"):
+        files.open_regular("/dev/zero", pipes=True)

@@ -228,3 +228,11 @@ def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypat
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 3.0)
     with pytest.raises(DataError, match="its arrays take 7. MiB, more than the 3 MiB that are free"):
         methods.load(path)
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "folder"])
+def test_a_model_that_is_no_file_is_refused_at_once(name, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match="can't be read: (it is a (device|pipe), not a file|Is a directory)$"):
+        model.read(tmp_path / name)

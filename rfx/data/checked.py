@@ -42,14 +42,14 @@ def means(entry: registry.DataFile) -> str:
 
 def digest(path, kind: str = "sha256") -> str:
     """The checksum of a file, in hexadecimal digits."""
-    with open(path, "rb") as handle:
+    with files.open_regular(path) as handle:
         return hashlib.file_digest(handle, kind).hexdigest()
 
 
 def record(entry: registry.DataFile) -> Record | None:
     """What is kept of a file; None where nothing is, or nothing that makes sense."""
     try:
-        with open(_place(entry), "rb") as handle:
+        with files.open_regular(_place(entry)) as handle:
             found = Record(**json.loads(handle.read(1 << 12)))
     except (OSError, ValueError, TypeError, RecursionError):
         return None

@@ -31,10 +31,10 @@ def command(source, output, train, target, ignore, header, missing, strict, zero
     from rfx.data.reading import Reading
 
     files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
-    given = Reading(**reading(target, ignore, header, missing))
-    (X, y), _, schema, _ = tables.training_rows(source if train is None else train, given, zero_based, lambda n: (None, None))
+    given = Reading(**reading(target, ignore, header, missing), zero_based=zero_based or None)
+    (X, y), _, schema, _ = tables.training_rows(source if train is None else train, given, lambda n: (None, None))
     if train is not None:
-        X, y = tables.other_rows(source, schema, X.shape[1], zero_based, strict=strict, header=header)
+        X, y = tables.other_rows(source, schema, X.shape[1], given, strict=strict)
     svmlight.write(output, X, y, zero_based)
     names = [] if schema is None or schema.inputs is None else schema.titles()
     labels = [] if schema is None or schema.labels is None else schema.labels

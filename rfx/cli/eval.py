@@ -43,6 +43,7 @@ def command(model, dataset, split, results, zero_based, header, strict, as_json)
 
     from rfx import files, methods
     from rfx.cli.rows import rows_for
+    from rfx.data.reading import Reading
     from rfx.experiments import results as results_file
     from rfx.experiments import single
 
@@ -50,7 +51,7 @@ def command(model, dataset, split, results, zero_based, header, strict, as_json)
         files.guard(("--results", results), [("the model", model), *named("--data", dataset)])
         results_file.check(results)
     method = methods.load(model)
-    X, y = rows_for(method, dataset, split, zero_based, strict, header=header)
+    X, y = rows_for(method, dataset, Reading(header=header, zero_based=zero_based or None), split, strict)
     evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.row(method, os.path.getsize(model), evaluation)
     if results is not None:

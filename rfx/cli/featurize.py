@@ -111,14 +111,14 @@ def command(
 
     inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
     files.guard(("-o", output), inputs, svmlight.KIND, force)
-    asked = Reading(**reading(target, ignore, header, missing))
+    asked = Reading(**reading(target, ignore, header, missing), zero_based=zero_based or None)
     if model is not None:
         from rfx import methods
 
         if train is not None:
             raise UsageError(f"--train is {train}, but --model {model} has the scaling and the features; give one of the two")
         trained = methods.load(model)
-        X, y = labelled_rows(source, trained.info["n_inputs"], zero_based, asked, trained.schema, trained.letters)
+        X, y = labelled_rows(source, trained.info["n_inputs"], asked, trained.schema, trained.letters)
         scaler = trained.scaler
         if not hasattr(trained, "map"):
             raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
@@ -130,7 +130,7 @@ def command(
             train = source
         taught = None if train is None else load(train, zero_based=zero_based, reading=asked)
         learnt, schema = (None, None) if taught is None else (taught.X_train, taught.schema)
-        X, y = labelled_rows(source, None if learnt is None else learnt.shape[1], zero_based, asked, schema)
+        X, y = labelled_rows(source, None if learnt is None else learnt.shape[1], asked, schema)
         learnt = X if learnt is None else learnt
         width.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)

@@ -25,6 +25,7 @@ def command(model, source, decision, proba, output, as_json, split, zero_based, 
     from rfx import files, methods
     from rfx.cli.rows import rows_for
     from rfx.data import schema, svmlight
+    from rfx.data.reading import Reading
     from rfx.errors import UsageError
     from rfx.methods import calibration
 
@@ -36,7 +37,7 @@ def command(model, source, decision, proba, output, as_json, split, zero_based, 
     method = methods.load(model)
     if proba:
         calibration.check(method)
-    X, _ = rows_for(method, source, split, zero_based, strict, "ignored", header)
+    X, _ = rows_for(method, source, Reading(header=header, zero_based=zero_based or None), split, strict, "ignored")
     values = method.decision_function(X)
     shown = values if decision else calibration.probabilities(method, values) if proba else None
     if as_json:

@@ -5,23 +5,23 @@ import scipy.sparse
 from rfx.data import load, registry, svmlight, tables
 
 
-def rows_for(method, source: str, split=None, zero_based=False, strict=False, targets="needed", header=None):
+def rows_for(method, source: str, reading, split=None, strict=False, targets="needed"):
     """(X, y) for a trained method: the test part of a named data set (all of it where it has none), or all rows of a file.
 
-    targets: needed, or ignored, and y is then None. Columns that the model never saw are left out with one warning, or refused
-    with a DataError where `strict`.
+    reading (Reading): what is said of a file. targets: needed, or ignored, and y is then None. Columns that the model never saw
+    are left out with one warning, or refused with a DataError where `strict`.
     """
     n_inputs = method.info["n_inputs"]
     if registry.has(source) and (own := registry.get(source).own) and split is None:
-        source, zero_based, header = own.paths[-1], own.zero_based, own.reading.header
+        source, reading = own.paths[-1], own.reading
     if not registry.has(source.partition(":")[0]):
-        return tables.other_rows(source, method.schema, n_inputs, zero_based, method.letters, strict, targets, header)
+        return tables.other_rows(source, method.schema, n_inputs, reading, method.letters, strict, targets)
     loaded = load(source, split=split, seed=method.info.get("seed", 0))
     X, y = (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
     return (svmlight.narrowed(X, n_inputs, source, strict) if scipy.sparse.issparse(X) else X), y
 
 
-def labelled_rows(source: str, n_inputs: int | None, zero_based: bool, reading, schema=None, letters=None):
+def labelled_rows(source: str, n_inputs: int | None, reading, schema=None, letters=None):
     """(X, y): the test part of a named data set (all of it where it has none), or all rows of a file, with their targets.
 
     n_inputs, schema, letters: of the rows that taught what is needed, None where these do themselves; a table is then read as
@@ -31,5 +31,5 @@ def labelled_rows(source: str, n_inputs: int | None, zero_based: bool, reading, 
         loaded = load(source)
         return (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
     if n_inputs is not None:
-        return tables.other_rows(source, schema, n_inputs, zero_based, letters, strict=True, header=reading.header)
-    return tables.training_rows(source, reading, zero_based, lambda count: (None, None))[0]
+        return tables.other_rows(source, schema, n_inputs, reading, letters, strict=True)
+    return tables.training_rows(source, reading, lambda count: (None, None))[0]

@@ -1,13 +1,13 @@
 """From a name or a file to training and test rows: the one door through which commands and plans get their data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
 from rfx.data import archives, fetch, learner, registry, sequences, splits, svmlight, synthetic, tables
-from rfx.data.reading import Reading
+from rfx.data.reading import FileFormat, Reading
 from rfx.data.schema import Schema
 from rfx.data.table import Table
 from rfx.errors import UsageError
@@ -70,10 +70,12 @@ def load(
     Raises UsageError for an unknown name or split, DataError when the data can't be had or read.
     """
     base, _, settings = str(name_or_path).partition(":")
+    reading = replace(reading or Reading(), zero_based=zero_based or None)
     if registry.has(base):
         info = registry.get(base)
         if info.own is not None:
             loaded = _owned(info, split, seed, strict, reading)
+            reading = info.own.reading
         elif info.builtin:
             loaded = _builtin(info, split, settings, seed, n_train, n_test)
         else:
@@ -81,9 +83,9 @@ def load(
                 raise UsageError(f"{info.name} is a fixed data set and takes no settings (got {settings!r})")
             loaded = _registered(info, split, offline, seed)
     else:
-        loaded = _file(name_or_path, split, zero_based, seed, reading or Reading())
+        loaded = _file(name_or_path, split, seed, reading)
     if test is not None:
-        loaded.X_test, loaded.y_test = _test_rows(test, loaded, zero_based, offline, seed, strict, reading)
+        loaded.X_test, loaded.y_test = _test_rows(test, loaded, offline, seed, strict, reading)
     if n_train is not None:
         loaded.table = None  # of other rows
     loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
@@ -119,11 +121,11 @@ def _builtin(info, split, settings, seed, n_train, n_test):
 
 def _owned(info, split, seed, strict, reading):
     own = info.own
-    if reading is not None and reading != Reading():
+    if reading != Reading():
         raise UsageError(f"{info.name} is a data set of {own.registry}, which says how it is read; say it there")
-    loaded = _file(own.train, split, own.zero_based, seed, own.reading)
+    loaded = _file(own.train, split, seed, own.reading)
     if split is None and own.test is not None:
-        loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, own.zero_based, True, seed, strict, own.reading)
+        loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, True, seed, strict, own.reading)
     loaded.name, loaded.task, loaded.info = info.name, own.task or loaded.task, info
     return loaded
 
@@ -150,7 +152,8 @@ def _registered(info, split, offline, seed):
     else:
         train, test = _stacked(parts, spec.train), _stacked(parts, spec.test)
         rows = *_drawn(*train, spec.n_train, key, 0), *_drawn(*test, spec.n_test, key, 1)
-    return Split(info.name, split or "default", info.task, *rows, info)
+    form = FileFormat("libsvm", False) if scipy.sparse.issparse(rows[0]) else None
+    return Split(info.name, split or "default", info.task, *rows, info, schema=form and Schema(format=form))
 
 
 def _labelled(rows, info):
@@ -173,7 +176,7 @@ def _stacked(parts, roles):
     return scipy.sparse.vstack([X for X, _ in chosen], format="csr"), np.concatenate([y for _, y in chosen])
 
 
-def _file(path, split, zero_based, seed, reading):
+def _file(path, split, seed, reading):
     if str(path) != "-" and not Path(path).exists():
         try:
             registry.get(str(path).partition(":")[0])
@@ -181,7 +184,7 @@ def _file(path, split, zero_based, seed, reading):
             raise UsageError(f"{path} is no file, and {error}") from None
     _check_split(str(path), split, [SHARE])
     (X, y), (X_test, y_test), schema, table = tables.training_rows(
-        path, reading, zero_based, lambda n: (None, None) if split is None else splits.cut(n, None, None, seed)
+        path, reading, lambda n: (None, None) if split is None else splits.cut(n, None, None, seed)
     )
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
     task = None if schema is None else schema.task()
@@ -198,15 +201,14 @@ def _file(path, split, zero_based, seed, reading):
     )
 
 
-def _test_rows(test, loaded, zero_based, offline, seed, strict, reading):
+def _test_rows(test, loaded, offline, seed, strict, reading):
     """The rows of a file, or the test rows of a named set (all its rows where it has no test file), to go with the training rows."""
     X, n_features = loaded.X_train, loaded.X_train.shape[1]
     base = str(test).partition(":")[0]
     if not registry.has(base):
         if str(test) != "-" and not Path(test).exists():
             registry.get(base)
-        header = None if reading is None else reading.header
-        return tables.other_rows(test, loaded.schema, n_features, zero_based, sequences.letters(X), strict, header=header)
+        return tables.other_rows(test, loaded.schema, n_features, reading, sequences.letters(X), strict)
     other = load(test, offline=offline, seed=seed)
     X = other.X_test
     return (svmlight.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X), other.y_test

@@ -36,7 +36,6 @@ class OwnSet:
     task: str | None
     title: str
     reading: Reading
-    zero_based: bool
 
     @property
     def paths(self) -> list[str]:
@@ -130,6 +129,9 @@ def _entry(path, text, name, entry) -> OwnSet:
     for role, file in rows.items():
         if not os.path.isfile(file):
             refuse(f"{role} of {name} is {quoted(entry[role])}, but there is no file {file}", role)
-    reading = Reading(entry.get("target"), entry.get("header"), entry.get("missing", "refuse"), tuple(entry.get("ignore", ())))
+    reading = Reading(
+        entry.get("target"), entry.get("header"), entry.get("missing", "refuse"), tuple(entry.get("ignore", ())),
+        zero_based=entry.get("zero_based") or None,
+    )  # fmt: skip
     title = entry.get("title", f"of {path}")
-    return OwnSet(name, path, rows["train"], rows.get("test"), entry.get("task"), title, reading, entry.get("zero_based", False))
+    return OwnSet(name, path, rows["train"], rows.get("test"), entry.get("task"), title, reading)

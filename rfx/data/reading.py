@@ -1,6 +1,8 @@
-"""What a person says of how a table is read; nothing is imported here that takes time."""
+"""How files of rows are read: what a person says of it, and what training learns of it; nothing is imported here that takes time."""
 
 from dataclasses import dataclass
+
+from rfx.errors import UsageError
 
 # What is done with cells that are missing: the words of scikit-learn's SimpleImputer.
 MISSING = ("refuse", "mean", "median", "most_frequent")
@@ -8,12 +10,85 @@ MISSING = ("refuse", "mean", "median", "most_frequent")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is read: the column of the targets and those left out, by name or number from 1, and what replaces missing cells.
+    """What a person says of how a file is read.
 
-    target: by default the last column. header: whether the first row of a CSV file has the names, None to tell by its cells.
+    Attributes
+    ----------
+    target : str, optional
+        The column of a table with the targets, by name or by number from 1; by default the last.
+    header : bool, optional
+        Whether the first row of a CSV file has the columns' names; None: its cells and those below tell.
+    missing : str
+        What replaces missing cells, one of MISSING.
+    ignore : tuple of str
+        The columns of a table that are left out, by name or by number from 1.
+    encoding : str, optional
+        The encoding of a text; None: UTF-8, or what a byte order mark says.
+    zero_based : bool, optional
+        Whether the indices of LIBSVM text start at 0; None: as the model has it, else at 1.
     """
 
     target: str | None = None
     header: bool | None = None
     missing: str = "refuse"
     ignore: tuple[str, ...] = ()
+    encoding: str | None = None
+    zero_based: bool | None = None
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How the file of the training rows is written. It is part of the model, so that other files are read alike.
+
+    Attributes
+    ----------
+    kind : str
+        libsvm, csv, tsv, npy, npz or parquet.
+    zero_based : bool, optional
+        Whether the indices of LIBSVM text start at 0; None for other kinds.
+    header : bool, optional
+        Whether the first row of a CSV text has the columns' names; None for other kinds.
+    separator : str, optional
+        What separates the cells of a CSV text.
+    encoding : str, optional
+        The encoding of a text, where it is not UTF-8.
+    """
+
+    kind: str
+    zero_based: bool | None = None
+    header: bool | None = None
+    separator: str | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def from_dict(cls, saved: dict) -> "FileFormat":
+        """Of a model file's header; TypeError or ValueError where it makes no sense."""
+        found = cls(**saved)
+        words, flags = (found.separator, found.encoding), (found.zero_based, found.header)
+        good = isinstance(found.kind, str) and all(word is None or isinstance(word, str) for word in words)
+        if not (good and all(flag is None or isinstance(flag, bool) for flag in flags)):
+            raise ValueError("its file format does not make sense")
+        return found
+
+
+def index_base(asked: Reading, known: FileFormat | None, name: str) -> bool:
+    """Whether the indices of the LIBSVM text `name` start at 0: as the model's file has it, else as it is asked for.
+
+    Raises UsageError where the two differ.
+    """
+    if known is None or known.zero_based is None:
+        return bool(asked.zero_based)
+    if asked.zero_based is not None and asked.zero_based != known.zero_based:
+        raise UsageError(
+            "--zero-based contradicts the model, whose training rows have indices from 1; leave it out, or write "
+            f"{name} with indices from 1"
+        )
+    return known.zero_based
+
+
+def check_header(asked: Reading, known: FileFormat | None, name: str) -> None:
+    """Refuse, with a UsageError, a --header or --no-header that contradicts the model."""
+    if known is None or known.header is None or asked.header is None or asked.header == known.header:
+        return
+    flag, has = ("--header", "none") if asked.header else ("--no-header", "one")
+    raise UsageError(f"{flag} contradicts the model, whose training file has {has}; leave it out, and write {name} like the training file")

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from rfx.data.csvtext import is_number
+from rfx.data.reading import FileFormat
 from rfx.data.table import Table, Words, check_finite
 from rfx.errors import DataError, RfxWarning
 
@@ -38,7 +39,8 @@ class Schema:
     """How rows become X and y. inputs None: the columns go by their index, as in LIBSVM text, and only the labels are learnt.
 
     named: columns are found by name. size: columns of the training table. target: name and position of the targets' column.
-    labels: the words that the targets 0, 1, … stand for, ascending; None where the targets are numbers.
+    labels: the words that the targets 0, 1, … stand for, ascending; None where the targets are numbers. format: how the file of the
+    training rows is written; None where there is no file.
     """
 
     inputs: list[Input] | None = None
@@ -47,6 +49,7 @@ class Schema:
     target: tuple[str, int] | None = None
     ignored: tuple[str, ...] = ()
     labels: list[str] | None = None
+    format: FileFormat | None = None
 
     # ------------------------------------------------------------------ what it says
 
@@ -163,6 +166,7 @@ class Schema:
                 None if saved["target"] is None else (saved["target"][0], saved["target"][1]),
                 tuple(saved["ignored"]),
                 saved["labels"],
+                None if saved.get("format") is None else FileFormat.from_dict(saved["format"]),
             )
             found._check()
         except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:

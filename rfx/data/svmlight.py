@@ -107,6 +107,12 @@ def read(path, n_features=None, zero_based=False, cache=True, letters=None, labe
     y, indptr, indices, values = arrays
     width = int(indices.max()) + 1 if len(indices) else 0
     narrow = n_features is not None and width > n_features
+    if narrow and zero_based and width == n_features + 1 and not (indices == 0).any():
+        name = text.name if text else files.shown(path)
+        raise DataError(
+            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1, while those that the model was trained on "
+            "start at 0; write it with indices from 0"
+        )
     if narrow and wider == "refuse":
         _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
     shape = (len(y), width if n_features is None or narrow else n_features)

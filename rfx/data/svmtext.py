@@ -216,7 +216,7 @@ def _entry_problem(text, last, zero_based):
         return 0, f"the index {_shown(name)} is too large", last
     index = int(name)
     if index == 0 and not zero_based:
-        return 0, "the index is 0 but indices start at 1 (a file that starts at 0 is read with --zero-based)", last
+        return 0, "the index is 0 but indices start at 1 (rows with indices from 0 are trained on and read with --zero-based)", last
     if index == last:
         return 0, f"the index {index} is repeated", last
     if index < last:

@@ -5,6 +5,7 @@ By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, w
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.sparse import issparse
 from rfx import files
 from rfx.data import archives, arrayfiles, csvtext, labelwords, sequences, svmlight
 from rfx.data.learner import learn
-from rfx.data.reading import Reading
+from rfx.data.reading import FileFormat, Reading, check_header, index_base
 from rfx.data.schema import Input, Schema, encode_labels, places
 from rfx.data.table import Table, Words, joined
 from rfx.errors import DataError, UsageError
@@ -53,6 +54,7 @@ class File:
         self.path = str(path)
         self.name = "standard input" if self.path == "-" else files.shown(path)
         self._content = None
+        self.format: FileFormat | None = None  # how it is written, once it was read
         if self.path == "-":
             self._content = _whole(sys.stdin.buffer, self.name)
         elif not Path(path).is_file() and Path(path).exists() and not Path(path).is_dir():
@@ -99,11 +101,15 @@ class File:
         """A Table, or (X, column of targets or None) of a sparse matrix; schema: what columns are words in."""
         if self.kind in ("csv", "tsv"):
             return self._csv(reading, schema)
+        self.format = FileFormat(self.kind)
         with self.open() as handle:
             return {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": arrayfiles.parquet}[self.kind](handle, self.name)
 
     def _csv(self, reading, schema):
-        shape = self.dialect(reading.header)
+        known = None if schema is None else schema.format
+        check_header(reading, known, self.name)
+        shape = self.dialect(reading.header if known is None or known.header is None else known.header)
+        self.format = FileFormat(self.kind, header=shape.header, separator=shape.separator)
         forced = words_of(shape, schema)
         while True:
             try:
@@ -199,9 +205,9 @@ def plain_rows(content, name: str):
     return X, encode_labels(Table(name, ["y"], True, [column]), 0, None), None
 
 
-def training_rows(path, reading: Reading, zero_based: bool, cut):
-    """(X, y) of the training rows and of the others, the Schema learnt on the first, None for one that has nothing to say, and the
-    Table of the first where they have missing cells.
+def training_rows(path, reading: Reading, cut):
+    """(X, y) of the training rows and of the others, the Schema learnt on the first, and the Table of the first where they have
+    missing cells.
 
     cut: a function of the number of rows that returns the numbers of the training rows and of the others, either None for all.
     """
@@ -211,14 +217,16 @@ def training_rows(path, reading: Reading, zero_based: bool, cut):
     if isinstance(content, Table):
         train, test = cut(content.n_rows)
         rows = content if train is None else content.rows(train)
-        schema = learn(rows, reading)
+        schema = replace(learn(rows, reading), format=file.format)
         return schema.encode(rows), (None, None) if test is None else schema.encode(content.rows(test)), schema, _gaps(rows, reading)
     if content is None:
         labels = svmlight.Labels()
+        zero_based = bool(reading.zero_based)
         X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
-        schema = None if labels.names is None else Schema(labels=labels.names)
+        schema = Schema(labels=labels.names, format=FileFormat("libsvm", zero_based if issparse(X) else None))
     else:
         X, y, schema = plain_rows(content, file.name)
+        schema = replace(schema or Schema(), format=file.format)
     train, test = cut(X.shape[0])
     first = (X, y) if train is None else (X[train], y[train])
     return first, (None, None) if test is None else (X[test], y[test]), schema, None
@@ -230,15 +238,18 @@ def _gaps(table, reading) -> Table | None:
     return table if reading.missing != "refuse" and any(part.any() for part in missing) else None
 
 
-def other_rows(path, schema: Schema | None, n_inputs, zero_based=False, letters=None, strict=False, targets="needed", header=None):
+def other_rows(path, schema: Schema | None, n_inputs, reading=None, letters=None, strict=False, targets="needed"):
     """X (n, n_inputs) and y of the rows of a file, read as the schema of a model has it; y is None where `targets` is ignored.
 
-    Raises DataError where the file does not go with the model.
+    reading (Reading): what is said of this file. Raises DataError where the file does not go with the model, and UsageError where
+    what is said contradicts the model.
     """
+    reading = reading or Reading()
+    known = None if schema is None else schema.format
     by_name = schema is not None and schema.inputs is not None
     file = File(path, table=by_name)
     if file.kind != "libsvm":
-        content = file.read(Reading(header=header), schema)
+        content = file.read(reading, schema)
         if isinstance(content, Table):
             if by_name:
                 return schema.encode(content, strict, targets)
@@ -253,6 +264,7 @@ def other_rows(path, schema: Schema | None, n_inputs, zero_based=False, letters=
         if isinstance(column, Words):
             return X, places(column, _labels(schema, column, file.name), file.name)
         return X, plain_rows(content, file.name)[1]
+    zero_based = index_base(reading, known, file.name)
     labels = svmlight.Labels(None if schema is None else schema.labels, known=True, optional=targets == "ignored")
     X, y = svmlight.read(
         file.libsvm(), n_features=n_inputs, zero_based=zero_based, letters=letters, labels=labels, wider="refuse" if strict else "leave out"

@@ -5,6 +5,7 @@ import io
 import os
 import stat
 import sys
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from rfx import files
 from rfx.data import archives, csvtext, svmtext, tables
 from rfx.data.learner import Learner
-from rfx.data.reading import Reading
+from rfx.data.reading import FileFormat, Reading
 from rfx.data.scan import LONGEST_LINE
 from rfx.data.stream import Source
 from rfx.errors import DataError
@@ -207,7 +208,9 @@ class CsvSource(TextSource):
                 raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
             if learner.columns is None:
                 raise DataError(f"{self.name} has no rows")
-            return learner.finish()
+            kind = "tsv" if self.shape.separator == "\t" else "csv"
+            form = FileFormat(kind, header=self.shape.header, separator=self.shape.separator)
+            return replace(learner.finish(), format=form)
 
     def _whole(self, raw):
         return csvtext.whole_records(raw, self.shape.separator)

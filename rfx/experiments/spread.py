@@ -3,6 +3,7 @@
 import copy
 import logging
 import os
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from rfx.data import ranges, registry, tables
 from rfx.data.csvtext import KindChanged
 from rfx.data.learner import Learner
 from rfx.data.loading import Split
-from rfx.data.reading import Reading
+from rfx.data.reading import FileFormat, Reading
+from rfx.data.schema import Schema
 from rfx.data.survey import MOST_LABELS
 from rfx.data.table import Words
 from rfx.data.tasks import guess_of
@@ -97,15 +99,20 @@ def _rows(files, spec, workers, method):
     size = sum(file.size for file in files)
     parts = spec.get("parts") or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
-    reading = Reading(**spec.get("reading") or {})
+    reading = _reading(spec)
     if files[0].kind == "libsvm":
         tables.check_reading(_Libsvm(files[0].path), reading)
-        reader, schema = ranges.LibsvmRanges(bool(spec.get("zero_based"))), None
+        reader = ranges.LibsvmRanges(bool(reading.zero_based))
+        schema = Schema(format=FileFormat("libsvm", reader.zero_based))
     else:
         reader = _table_reader(files, reading, pieces, workers)
         schema = reader.schema
     sources = [ranges.Pieces(reader, own) for own in pieces]
     return SpreadRows(workers, sources, method.params["scaling"] == "standard"), schema
+
+
+def _reading(spec) -> Reading:
+    return Reading(**spec.get("reading") or {}, zero_based=spec.get("zero_based") or None)
 
 
 class _Libsvm:
@@ -140,7 +147,8 @@ def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
     first, *others = learners
     for other in others:
         first.merge(other)
-    reader.schema = first.finish()
+    form = FileFormat("parquet") if shape is None else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
+    reader.schema = replace(first.finish(), format=form)
     return reader
 
 
@@ -174,7 +182,7 @@ def _task(survey) -> str:
 def _test_rows(spec, n_inputs, schema):
     test = str(spec["test"])
     if os.path.exists(test):
-        return tables.other_rows(test, schema, n_inputs, bool(spec.get("zero_based")), strict=bool(spec.get("strict")))
+        return tables.other_rows(test, schema, n_inputs, _reading(spec), strict=bool(spec.get("strict")))
     loaded = data.load(test)
     return loaded.X_test, loaded.y_test
 

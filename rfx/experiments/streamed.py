@@ -6,7 +6,8 @@ from pathlib import Path
 from rfx import data, methods
 from rfx.data import archives, csvtext, tables
 from rfx.data.loading import Split
-from rfx.data.reading import Reading
+from rfx.data.reading import FileFormat, Reading
+from rfx.data.schema import Schema
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 
@@ -59,24 +60,29 @@ def train(method, spec: dict) -> Split:
     path, n_inputs = spec["dataset"], spec.get("n_inputs")
     if spec.get("split"):
         raise UsageError(f"--split is {spec['split']}, but a stream is not split; give --test FILE")
-    plain = archives.plain_name(path)
+    plain, reading = archives.plain_name(path), _reading(spec)
     if _is_csv(path):
         if n_inputs:
             raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
-        source = CsvSource(path, Reading(**spec.get("reading") or {}))
+        source = CsvSource(path, reading)
         method.schema = source.schema
         if method.params["task"] is None:
             method.params["task"] = source.schema.task()
     else:
         if spec.get("reading"):
             raise UsageError(f"--{next(iter(spec['reading']))} is for tables such as CSV, but {path} is LIBSVM text")
-        source = LibsvmSource(path, n_inputs or (None if path == "-" else _width(path, spec)), bool(spec.get("zero_based")))
+        source = LibsvmSource(path, n_inputs or (None if path == "-" else _width(path, reading)), bool(reading.zero_based))
+        method.schema = Schema(format=FileFormat("libsvm", source.zero_based))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
     if spec.get("test"):
-        split.X_test, split.y_test = _test_rows(spec, source)
+        split.X_test, split.y_test = _test_rows(spec, source, method.schema)
     prepare(method, spec, split)
     method.fit_stream(source)
     return split
+
+
+def _reading(spec) -> Reading:
+    return Reading(**spec.get("reading") or {}, zero_based=spec.get("zero_based") or None)
 
 
 def _is_csv(path) -> bool:
@@ -89,18 +95,17 @@ def _is_csv(path) -> bool:
     return Path(path).is_file() and tables.File(path).kind == "csv"
 
 
-def _width(path, spec):
+def _width(path, reading):
     """The columns of a LIBSVM file, by a pass over it."""
-    source, widest = LibsvmSource(path, None, bool(spec.get("zero_based"))), 0
+    source, widest = LibsvmSource(path, None, bool(reading.zero_based)), 0
     for width in source.widths():
         widest = max(widest, width)
     return widest or None
 
 
-def _test_rows(spec, source):
+def _test_rows(spec, source, schema):
     test = str(spec["test"])
     if Path(test).exists():
-        schema = getattr(source, "schema", None)
-        return tables.other_rows(test, schema, source.n_inputs, bool(spec.get("zero_based")), strict=bool(spec.get("strict")))
+        return tables.other_rows(test, schema, source.n_inputs, _reading(spec), strict=bool(spec.get("strict")))
     loaded = data.load(test)
     return loaded.X_test, loaded.y_test

@@ -1,11 +1,11 @@
 """Reading files that may be compressed: recognised by their first bytes, never by their name, and never without a limit.
 
 A few hundred kilobytes can unpack to gigabytes. What is read through here is read as a stream, and whoever needs all of it
-says how much that may be.
+says how much that may be. A file is read to its last byte or refused: gzip, bzip2 and xz files are taken where `gzip -t`,
+`bzip2 -t` and `xz -t` pass them without a word.
 """
 
 import bz2
-import gzip
 import io
 import lzma
 import os
@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from rfx import env
+from rfx import env, files
 from rfx.errors import DataError, UsageError
 
 SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
@@ -22,6 +22,8 @@ SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
 DAMAGE = (EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, struct.error, OSError, ValueError, RuntimeError, OverflowError)
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PIECE = 1 << 20
+_PACKED = 1 << 16  # compressed bytes that are read together
+_XZ_MEMORY = 1 << 28  # bytes that unpacking xz may take in any case; xz -9 needs 65 MiB
 
 
 def max_bytes() -> int | None:
@@ -40,32 +42,152 @@ def most_held() -> int:
     return max_bytes() or int(env.available_memory_mb() * (1 << 19))
 
 
-class _Zip:
-    """A zip archive of one file, with the function that bz2, gzip and lzma have."""
+def check_zip(archive: zipfile.ZipFile) -> None:
+    """Refuse, with a BadZipFile, an archive with bytes before or behind it: most likely it is one of several, or cut.
 
-    @staticmethod
-    def open(file):
-        if hasattr(file, "read") and not file.seekable():  # its directory is at the end
-            most, content = most_held(), io.BytesIO()
-            while piece := file.read(_PIECE):  # piece by piece: asked for at once, the memory for all of them would be taken
-                content.write(piece)
-                if content.tell() > most:
-                    raise ValueError("a zip archive that is too long to be read from a pipe")
-            file = content
-        archive = zipfile.ZipFile(file)
-        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
-        if len(members) != 1:
-            raise ValueError(f"a zip archive of {len(members)} files instead of one")
-        return archive.open(members[0])
+    Python's zipfile goes by the directory at the end, and reads the last of two archives in one file as if it were all.
+    """
+    handle, before = archive.fp, [member.header_offset for member in archive.infolist()]
+    if before and min(before):
+        raise zipfile.BadZipFile("there are bytes before the archive")
+    handle.seek(-22 - len(archive.comment), io.SEEK_END)
+    if handle.read(4) != b"PK\x05\x06":
+        raise zipfile.BadZipFile("there are bytes behind the archive")
 
 
-_MAGIC = {b"\xfd7zXZ\x00": lzma, b"BZh": bz2, b"\x1f\x8b": gzip, b"PK\x03\x04": _Zip}
+def _zip(file):
+    """A binary handle on the one file in a zip archive, a seekable handle; it closes no handle but itself."""
+    archive = zipfile.ZipFile(file)
+    members = [member for member in archive.infolist() if not member.filename.endswith("/")]
+    if len(members) != 1:
+        raise ValueError(f"a zip archive of {len(members)} files instead of one")
+    check_zip(archive)
+    return archive.open(members[0])
+
+
+def _gathered(file) -> io.BytesIO:
+    """The bytes of a pipe, up to as many as may be held: the directory of a zip archive is at its end."""
+    most, content = most_held(), io.BytesIO()
+    while piece := file.read(_PIECE):  # piece by piece: asked for at once, the memory for all of them would be taken
+        content.write(piece)
+        if content.tell() > most:
+            raise ValueError("a zip archive that is too long to be read from a pipe")
+    return content
+
+
+class _Gzip:
+    """One gzip stream, with the methods of bz2.BZ2Decompressor. zlib checks its header, checksum and length."""
+
+    def __init__(self):
+        self._inflate, self._full = zlib.decompressobj(wbits=31), False
+
+    def decompress(self, data, max_length):
+        plain = self._inflate.decompress(self._inflate.unconsumed_tail + data, max_length)
+        self._full = len(plain) == max_length
+        return plain
+
+    @property
+    def eof(self):
+        return self._inflate.eof
+
+    @property
+    def unused_data(self):
+        return self._inflate.unused_data
+
+    @property
+    def needs_input(self):
+        return not self._full and not self._inflate.unconsumed_tail
+
+
+def _xz():
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=max(most_held(), _XZ_MEMORY))
+
+
+class _Members(io.RawIOBase):
+    """The plain bytes of compressed streams, one behind the other, up to the end of the file.
+
+    Python's bz2 and lzma take whatever follows a whole stream and is none for the end of the file, and drop damaged members
+    so. Here every byte belongs to a stream, or is padding that the format has. Reading raises errors of DAMAGE.
+
+    source: a binary handle at the beginning of the first stream, closed with this one. stream: makes what unpacks one
+    stream. padded: a function of a number of zero bytes and of whether the file ends behind them, whether they may be there.
+    """
+
+    def __init__(self, source, stream, padded):
+        self._source, self._new, self._padded = source, stream, padded
+        self._stream, self._packed = stream(), b""
+        self._later = False  # whether nothing has come yet of a stream behind another
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        if size is None or size < 0:
+            return self.readall()
+        while size and (self._stream is not None or self._next()):
+            if self._stream.needs_input and not self._packed:
+                self._packed = self._source.read(_PACKED)
+                if not self._packed:
+                    raise EOFError("it ends within the compressed data")
+            plain, self._packed = self._unpacked(min(size, _PIECE)), b""
+            if self._stream.eof:
+                if not lzma.is_check_supported(getattr(self._stream, "check", lzma.CHECK_NONE)):
+                    raise ValueError("its checksums are of a kind that can't be checked")
+                self._packed, self._stream = self._stream.unused_data, None
+            if plain:
+                return plain
+        return b""
+
+    def _unpacked(self, size) -> bytes:
+        try:
+            plain = self._stream.decompress(self._packed, size)
+        except (OSError, lzma.LZMAError, zlib.error) as error:
+            if self._later:
+                raise ValueError(f"what follows the first compressed part of it is none: {error}") from None
+            raise
+        self._later = self._later and not plain
+        return plain
+
+    def _next(self) -> bool:
+        """Begin the next stream; False at the end of the file."""
+        zeros = 0
+        while True:
+            self._packed = self._packed or self._source.read(_PACKED)
+            rest = self._packed.lstrip(b"\0")
+            zeros += len(self._packed) - len(rest)
+            ended = not self._packed
+            self._packed = rest
+            if rest or ended:
+                break
+        if zeros and not self._padded(zeros, ended):
+            raise ValueError("what follows the compressed data is none")
+        if not ended:
+            self._stream, self._later = self._new(), True
+        return not ended
+
+    def readinto(self, buffer):
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self):
+        self._source.close()
+        super().close()
+
+
+# What begins a compressed file, with what unpacks a stream of it and which zero bytes may follow one
+_STREAMS = {
+    b"\xfd7zXZ\x00": (_xz, lambda zeros, ended: zeros % 4 == 0),
+    b"BZh": (bz2.BZ2Decompressor, lambda zeros, ended: False),
+    b"\x1f\x8b": (_Gzip, lambda zeros, ended: ended),
+}
+_ZIP = b"PK\x03\x04"
 _LONGEST_MAGIC = 8
 
 
-def codec(head: bytes):
-    """What opens a file that starts with these bytes, or None when it is plain."""
-    return next((module for magic, module in _MAGIC.items() if head.startswith(magic)), None)
+def codec(head: bytes) -> bool:
+    """Whether a file that starts with these bytes is compressed."""
+    return head.startswith((*_STREAMS, _ZIP))
 
 
 class _Limited(io.RawIOBase):
@@ -91,10 +213,13 @@ class _Limited(io.RawIOBase):
 
 
 class _Joined(io.RawIOBase):
-    """Bytes that were read from a handle already, then the rest of it: a stream can't go back to its beginning."""
+    """Bytes that were read from a handle already, then the rest of it: a stream can't go back to its beginning.
 
-    def __init__(self, head, rest):
-        self._head, self._rest = head, rest
+    closes: the handles that are closed with this one.
+    """
+
+    def __init__(self, head, rest, closes=()):
+        self._head, self._rest, self._closes = head, rest, closes
 
     def readable(self):
         return True
@@ -105,6 +230,11 @@ class _Joined(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
+    def close(self):
+        for handle in self._closes:
+            handle.close()
+        super().close()
+
 
 def joined(head: bytes, rest) -> io.BufferedReader:
     """A handle on bytes that were read from the handle `rest`, and on what follows them."""
@@ -114,20 +244,39 @@ def joined(head: bytes, rest) -> io.BufferedReader:
 def open_plain(file, limit: int | None = None, message: str = "the file unpacks to more bytes than are allowed"):
     """A binary handle on the plain content of a file, a path or a handle; reading it may raise one of DAMAGE.
 
-    limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, where it is set.
+    limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, where it is set. A path may be
+    that of a pipe, but of nothing else that is no file: OSError.
     """
     if hasattr(file, "read"):
-        head = b""
-        while len(head) < _LONGEST_MAGIC and (more := file.read(_LONGEST_MAGIC - len(head))):
-            head += more
-        file = joined(head, file)
+        plain = _plain(file, owned=False)
     else:
-        with open(file, "rb") as handle:
-            head = handle.read(_LONGEST_MAGIC)
-    module = codec(head)
-    plain = module.open(file) if module else file if hasattr(file, "read") else open(file, "rb")
+        handle = files.open_regular(file, pipes=True)
+        try:
+            plain = _plain(handle, owned=True)
+        except BaseException:
+            handle.close()
+            raise
     limit = max_bytes() if limit is None else limit
     return plain if limit is None else io.BufferedReader(_Limited(plain, limit, message), _PIECE)
+
+
+def _plain(handle, owned):
+    """What `open_plain` gives of a handle, which is closed with it where it is owned."""
+    closes, seekable = (handle,) if owned else (), hasattr(handle, "seekable") and handle.seekable()
+    start, head = handle.tell() if seekable else 0, b""
+    while len(head) < _LONGEST_MAGIC and (more := handle.read(_LONGEST_MAGIC - len(head))):
+        head += more
+    if seekable:
+        handle.seek(start)
+    if head.startswith(_ZIP):
+        whole = handle if seekable else _gathered(joined(head, handle))
+        return io.BufferedReader(_Joined(b"", _zip(whole), closes), _PIECE)
+    if seekable and owned:
+        whole = handle
+    else:
+        whole = io.BufferedReader(_Joined(b"" if seekable else head, handle, closes), _PIECE)
+    found = next((streams for magic, streams in _STREAMS.items() if head.startswith(magic)), None)
+    return whole if found is None else io.BufferedReader(_Members(whole, *found), _PIECE)
 
 
 def read_plain(file, name: str) -> bytearray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+from rfx import files
 from rfx.data import archives, arrayfiles, csvtext, svmtext, tables
 from rfx.data.scan import LONGEST_LINE
 from rfx.errors import DataError, UsageError
@@ -77,7 +78,7 @@ def _filesystem(path):
 def opened(path):
     """A binary handle on the bytes of a file as they lie there; raises OSError, or DataError for an address of an unknown kind."""
     if not remote(path):
-        return open(path, "rb")
+        return files.open_regular(path)
     fs, inner = _filesystem(path)
     return fs.open(inner, "rb")
 

@@ -15,7 +15,7 @@ def read(path, count: int) -> np.ndarray:
     """
     found = []
     try:
-        with open(path, encoding="utf-8") as lines:
+        with files.open_regular(path, "r", encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
                 found.append(_number(path, number, line))
                 if len(found) > count:

@@ -40,7 +40,7 @@ class Text:
             return
         self.name = files.shown(path)
         try:
-            with open(path, "rb") as handle:
+            with files.open_regular(path, pipes=True) as handle:
                 self.path = Path(path)
                 self.raw = self._content(handle)
         except OSError as error:

@@ -57,8 +57,8 @@ class File:
         self.format: FileFormat | None = None  # how it is written, once it was read
         if self.path == "-":
             self._content = _whole(sys.stdin.buffer, self.name)
-        elif not Path(path).is_file() and Path(path).exists() and not Path(path).is_dir():
-            with open(path, "rb") as handle:  # a pipe is read once
+        elif Path(path).is_fifo():
+            with files.open_regular(path, pipes=True) as handle:  # a pipe is read once
                 self._content = _whole(handle, self.name)
         self.kind = (None if self.path == "-" else kind_of_name(path)) or self._told(table)
 
@@ -66,7 +66,7 @@ class File:
         head = self._content[:_HEAD] if self._content is not None else b""
         if self._content is None:
             try:
-                with open(self.path, "rb") as handle:
+                with files.open_regular(self.path) as handle:
                     head = handle.read(_HEAD)
             except OSError as error:
                 raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
@@ -83,7 +83,7 @@ class File:
             return io.BytesIO(self._content)
         try:
             packed = kind_of_name(self.path) in ("npz", "parquet", "npy") or getattr(self, "kind", None) in ("npz", "parquet", "npy")
-            return open(self.path, "rb") if packed else archives.open_plain(self.path)
+            return files.open_regular(self.path) if packed else archives.open_plain(self.path)
         except archives.DAMAGE as error:
             raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
 

@@ -1,12 +1,12 @@
 """rfx: random-feature kernel machines, from a LIBSVM file to a table."""
 
 from rfx import env as _env
-from rfx._version import __version__
+from rfx._version import __distribution__, __version__
 
 _env.prepare_blas()
 _env.prepare_numba_cache()
 
-__all__ = ["__version__", "load"]
+__all__ = ["__distribution__", "__version__", "load"]
 
 
 def load(path):

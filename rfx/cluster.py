@@ -6,6 +6,7 @@ that is said where it can't be had.
 
 import logging
 import os
+import pkgutil
 import signal
 import time
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from functools import lru_cache
 from importlib import metadata
 
 from rfx import env
+from rfx._version import __distribution__, __version__
 from rfx.errors import ClusterError, UsageError
 
 LOCAL = "local"
@@ -74,7 +76,7 @@ def _distributed():
     try:
         import distributed
     except ModuleNotFoundError:
-        raise ClusterError("--scheduler needs Dask's distributed; pip install 'rfx[distributed]'") from None
+        raise ClusterError("--scheduler needs Dask's distributed; pip install 'rfx-kernels[distributed]'") from None
     return distributed
 
 
@@ -175,7 +177,8 @@ def versions() -> dict[str, str]:
     """Those of `ALIKE` in this process."""
     import platform
 
-    return {name: platform.python_version() if name == "python" else metadata.version(name) for name in ALIKE}
+    known = {"rfx": __version__, "python": platform.python_version()}
+    return {name: known[name] if name in known else metadata.version(name) for name in ALIKE}
 
 
 def difference(ours: dict, theirs: dict, who: str) -> str | None:
@@ -186,19 +189,26 @@ def difference(ours: dict, theirs: dict, who: str) -> str | None:
             here, there = (".".join(str(text).split(".")[:2]) for text in (here, there))
         if here != there:
             has = f"{name} {there}" if there else f"no {name}"
-            return f"{who} has {has}, this machine {name} {here}; install the same on all of them"
+            package = f" {__distribution__}" if name == "rfx" else ""
+            return f"{who} has {has}, this machine {name} {here}; install the same{package} on all of them"
     return None
 
 
 def check_versions(client) -> None:
     """Raise ClusterError where the versions of a worker that is there now, or the scheduler's distributed, differ from ours."""
     ours = versions()
-    found = client.get_versions(packages=["rfx", "scipy", "numba"])
+    found = client.get_versions(packages=["scipy", "numba"])
     theirs = found["scheduler"]["packages"]["distributed"]
     if theirs != ours["distributed"]:
         raise ClusterError(f"the scheduler has distributed {theirs}, this machine {ours['distributed']}; install the same on both")
+    # of the package that they would import: by its name the distribution's might be of another one, or of none in a checkout
+    own = client.run(pkgutil.resolve_name, "rfx._version:__version__", on_error="return")
     for address, one in found["workers"].items():
-        told = difference(ours, {"python": one["host"]["python"], **one["packages"]}, f"worker {address}")
+        # a worker that has gone since answers nothing, or an OSError
+        rfx = None if isinstance(own.get(address), (ImportError, AttributeError)) else own.get(address)
+        theirs = {"rfx": ours["rfx"] if isinstance(rfx, OSError) or address not in own else rfx}
+        theirs |= {"python": one["host"]["python"], **one["packages"]}
+        told = difference(ours, theirs, f"worker {address}")
         if told:
             raise ClusterError(told)
 

@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from rfx._version import __version__
+
 # Imported with rfx itself, before anything can catch Ctrl-C: what takes time is imported where it is used.
 
 _threads = None
@@ -298,6 +300,6 @@ def describe() -> dict[str, str]:
     import platform
 
     packages = ["numpy", "scipy", "numba", "liblinear-official", "libsvm-official"]
-    row = {"rfx": _version("rfx"), "python": platform.python_version()}
+    row = {"rfx": __version__, "python": platform.python_version()}
     row |= {name.replace("-official", ""): _version(name) for name in packages}
     return row | {"blas": blas_name(), "cpu": cpu_name(), "git_revision": git_revision()}

@@ -69,7 +69,7 @@ def test_something_else_there(hurry, says, words):
 
 def test_without_distributed(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match=r"pip install 'rfx\[distributed\]'"), cluster.connect("local"):
+    with pytest.raises(ClusterError, match=r"pip install 'rfx-kernels\[distributed\]'"), cluster.connect("local"):
         pass
 
 
@@ -115,7 +115,8 @@ def test_versions_that_differ():
     told = cluster.difference(ours, ours | {"numpy": "2.0.0"}, "worker w")
     assert told == "worker w has numpy 2.0.0, this machine numpy 2.4.6; install the same on all of them"
     assert cluster.difference(ours, ours | {"python": "3.12.1"}, "w").startswith("w has python 3.12, this machine python 3.11;")
-    assert cluster.difference(ours, ours | {"rfx": None}, "w").startswith("w has no rfx, this machine rfx 1.0;")
+    told = cluster.difference(ours, ours | {"rfx": None}, "w")
+    assert told == "w has no rfx, this machine rfx 1.0; install the same rfx-kernels on all of them"
 
 
 def test_versions_are_compared_before_anything_is_done(local, monkeypatch):
@@ -125,6 +126,18 @@ def test_versions_are_compared_before_anything_is_done(local, monkeypatch):
         cluster.check_versions(local)
     monkeypatch.setattr(cluster, "versions", lambda: ours | {"distributed": "1.0"})
     with pytest.raises(ClusterError, match="the scheduler has distributed .*, this machine 1.0"):
+        cluster.check_versions(local)
+
+
+def test_a_worker_without_rfx_is_named(local, monkeypatch):
+    answers = local.run(lambda: None)
+    for error in (ModuleNotFoundError("No module named 'rfx._version'"), AttributeError("__version__")):
+        monkeypatch.setattr(local, "run", lambda *args, error=error, **more: dict.fromkeys(answers, error))
+        with pytest.raises(ClusterError, match=r"worker tcp://\S+ has no rfx, this machine rfx .*; install the same rfx-kernels on all"):
+            cluster.check_versions(local)
+    # workers that went away in the meantime are not without it
+    for gone in (dict.fromkeys(answers, OSError("closed")), {}):
+        monkeypatch.setattr(local, "run", lambda *args, gone=gone, **more: gone)
         cluster.check_versions(local)
 
 

@@ -48,7 +48,7 @@ def test_every_package_has_an_init():
 
 
 def test_the_sdist_holds_every_file_of_the_project():
-    included = {"README.md", "setup.cfg", "pyproject.toml"}
+    included = {"README.md", "setup.cfg", "pyproject.toml", f"{config()['options']['py_modules']}.py"}
     grafted = {"rfx"}
     for line in (ROOT / "MANIFEST.in").read_text().splitlines():
         words = line.split()

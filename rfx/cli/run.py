@@ -26,7 +26,7 @@ from rfx.methods.options import TIMEOUT
 @click.option(
     "--scheduler",
     metavar="ADDRESS|local[:N]",
-    help="Have the runs made by the workers of a Dask scheduler, or of one with N processes here (rfx[distributed]).",
+    help="Have the runs made by the workers of a Dask scheduler, or of one with N processes here (rfx-kernels[distributed]).",
 )
 @click.option(
     "--only", multiple=True, metavar="NAME=VALUE[,VALUE]", help="Only the runs with this dataset, method, kernel, label, … (repeatable)."

@@ -171,7 +171,7 @@ def parquet_file(file, name: str):
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx[parquet]'") from None
+        raise DataError(f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'") from None
     try:
         return pyarrow.parquet.ParquetFile(file)
     except (pyarrow.ArrowException, OSError, ValueError) as error:

@@ -68,7 +68,7 @@ def _filesystem(path):
     try:
         import fsspec.core
     except ImportError:
-        raise UsageError(f"{path} is an address that fsspec opens; pip install 'rfx[distributed]'") from None
+        raise UsageError(f"{path} is an address that fsspec opens; pip install 'rfx-kernels[distributed]'") from None
     try:
         return fsspec.core.url_to_fs(str(path))
     except (ImportError, ValueError, OSError) as error:

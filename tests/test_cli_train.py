@@ -311,9 +311,9 @@ def test_refusals_are_one_sentence(args, expected, message, files, capfd):
     assert not (files / "no").exists()
 
 
-def test_debug_shows_the_traceback(files):
-    with pytest.raises(Exception, match="unknown"):
-        main(["--debug", "train", "--method", "svr", "--data", str(files / "train.txt")])
+def test_debug_shows_the_traceback(files, capfd):
+    code, _, err = run(capfd, "--debug", "train", "--method", "svr", "--data", str(files / "train.txt"))
+    assert code == 2 and err.startswith("Traceback") and "unknown" in err.splitlines()[-1]
 
 
 def test_every_option_and_command_has_help(capfd):

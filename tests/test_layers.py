@@ -23,7 +23,7 @@ ROOMS = [
     {"kernels"},
     {"losses"},
     {"data"},
-    {"cluster", "model", "options", "plugins", "files", "interrupts", "errors", "env", "parallel", "counters", "_version"},
+    {"cluster", "model", "options", "plugins", "files", "terminal", "interrupts", "errors", "env", "parallel", "counters", "_version"},
 ]
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 

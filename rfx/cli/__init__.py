@@ -5,11 +5,12 @@ import gc
 import importlib
 import os
 import sys
+import traceback
 import warnings
 
 import click
 
-from rfx import env, interrupts
+from rfx import env, interrupts, terminal
 from rfx._version import __version__
 from rfx.errors import RfxError, RfxWarning, UsageError, or_near
 
@@ -100,9 +101,9 @@ def main(args=None):
     gc.set_threshold(_OBJECTS)
     env.keep_freed_memory()
     _say_warnings()
-    if args and args[0] in _COMPILING and not {"--help", "-h"} & set(args) and env.nothing_compiled():
-        click.echo("rfx: compiling what is needed, this first time: some seconds (`rfx warm` does it for all)", err=True)
-    with interrupts.terminate_as_interrupt():
+    with terminal.plain_streams(), interrupts.terminate_as_interrupt():
+        if args and args[0] in _COMPILING and not {"--help", "-h"} & set(args) and env.nothing_compiled():
+            click.echo("rfx: compiling what is needed, this first time: some seconds (`rfx warm` does it for all)", err=True)
         code = _run(args)
         _drop_unwritten()
         if "rfx.parallel" in sys.modules:
@@ -133,7 +134,8 @@ def _run(args) -> int:
         return _READER_GONE
     except (RfxError, MemoryError, OSError) as error:
         if "--debug" in args:
-            raise
+            traceback.print_exc()
+            return getattr(error, "exit_code", 1)
         click.echo(f"rfx: {_sentence(error)}", err=True)
         return getattr(error, "exit_code", 1)
 

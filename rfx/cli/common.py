@@ -210,6 +210,11 @@ def format_option(command):
     )(command)
 
 
+def print_table(text: str, form: str) -> None:
+    """A rendered table on standard output; csv is for programs, which get its bytes as they are."""
+    click.echo(text.encode() if form == "csv" else text, nl=False)
+
+
 def _width(ctx, param, value):
     import shutil
 

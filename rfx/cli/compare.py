@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import format_option
+from rfx.cli.common import format_option, print_table
 
 
 @click.command("compare", short_help="Compare two results files: scores and seconds of the runs in both.")
@@ -18,4 +18,4 @@ def command(a, b, form, width):
     from rfx.experiments.results import read
     from rfx.experiments.tables_render import render
 
-    click.echo(render(compare(read(a), read(b)), form, width), nl=False)
+    print_table(render(compare(read(a), read(b)), form, width), form)

@@ -7,6 +7,8 @@ import time
 
 import click
 
+from rfx import terminal
+
 TICK, MINUTE = 0.25, 60.0
 # Seconds before the first line on a terminal; what takes less needs none.
 PATIENCE = 1.0
@@ -83,12 +85,12 @@ class Progress:
                     self.log(line) if self.log else click.echo(f"{stamp()} {line}", err=True)
                 elif time.monotonic() - self.start > PATIENCE:
                     width = shutil.get_terminal_size().columns - 1
-                    click.echo(f"\r\033[K{f'{self.what}: {self.line()}'[:width]}", nl=False, err=True)
+                    _draw(f"\r\033[K{terminal.plain(f'{self.what}: {self.line()}')[:width]}")
                     self._shown = True
 
     def _clear(self):
         if self._shown:
-            click.echo("\r\033[K", nl=False, err=True)
+            _draw("\r\033[K")
             self._shown = False
 
     def line(self) -> str:
@@ -98,6 +100,10 @@ class Progress:
         if self._share is not None and self._share >= LEAST:
             parts.append(f"{clock((self._earlier + elapsed) * (1 / self._share - 1))} left")
         return ", ".join(parts)
+
+
+def _draw(text: str) -> None:
+    click.echo(text, terminal.drawing(), nl=False)
 
 
 def words(entry: dict) -> str:

@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import complete_table, format_option
+from rfx.cli.common import complete_table, format_option, print_table
 
 
 @click.command("table", short_help="Print a paper's table, ours beside theirs, from a results file.")
@@ -35,4 +35,4 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
         raise UsageError(f"which table? There are: {', '.join(known)}")
     rows = rows_for(known.get(name), lambda: attached(read(results), trace or beside(results)))
     table = tables.build(name, rows, setting, known, group_by=group_by, mean_over=mean_over)
-    click.echo(render(table, form, width), nl=False)
+    print_table(render(table, form, width), form)

@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 
+from rfx import terminal
 from rfx._version import __version__
 from rfx.errors import NoData
 
@@ -95,7 +96,7 @@ def _piece(response, watch):
 
 
 def _words(error):
-    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+    return terminal.line(str(getattr(error, "strerror", None) or error)) or type(error).__name__
 
 
 class _Watch(threading.Thread):
@@ -176,11 +177,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
         if req.type == "https" and not newurl.lower().startswith("https:"):
-            raise _Failed(f"it redirects to {newurl}, which is not https", passing=False)
+            raise _Failed(f"it redirects to {terminal.line(newurl)}, which is not https", passing=False)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _bar(total, progress):
     import tqdm
 
-    return tqdm.tqdm(total=total, unit="B", unit_scale=True, leave=True, disable=not progress)
+    return tqdm.tqdm(total=total, unit="B", unit_scale=True, leave=True, file=terminal.drawing(), disable=not progress)

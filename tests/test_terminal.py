@@ -1,0 +1,186 @@
+"""Control characters of servers, files and tables never reach the terminal; data and progress are written as they are."""
+
+import io
+import json
+import os
+import pty
+import re
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rfx import terminal
+from rfx.data import download
+
+EVIL = "\x1b]0;evil\x07\x1b[31m\x9b2J\u202e"
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
+
+
+@pytest.fixture(autouse=True)
+def folders(own_folders, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def rfx(*words, **more):
+    """(exit code, standard output, standard error) of a process; both are checked for control characters."""
+    done = subprocess.run([sys.executable, "-m", "rfx", *map(str, words)], capture_output=True, timeout=120, **more)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert "Traceback" not in err
+    assert not RAW.search(out) and not RAW.search(err), (out, err)
+    return done.returncode, out, err
+
+
+def test_control_characters_are_spelled_out():
+    assert terminal.plain("a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff") == r"a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff"
+    assert terminal.plain("café – 日本\n\tNBSP\xa0 👩\u200d🔬") == "café – 日本\n\tNBSP\xa0 👩\u200d🔬"
+
+
+def test_a_strangers_words_are_one_short_line():
+    assert terminal.line("one\r\ntwo\x1b") == r"one two\x1b"
+    assert len(terminal.line("x" * 70_000)) == 200
+
+
+ANSWERS = {
+    "status line": f"HTTP/1.1 \x1b[31m404 {EVIL}\r\nContent-Length: 0\r\n\r\n",
+    "no number": f"HTTP/1.1 {EVIL}{'x' * 3000}\r\n\r\n",
+    "length": f"HTTP/1.1 500 {EVIL}\r\nContent-Length: {EVIL}\r\n\r\n",
+    "chunks": f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{EVIL}\r\n",
+    "redirect": f"HTTP/1.1 302 Found\r\nLocation: ftp://x/{EVIL}\r\nContent-Length: 0\r\n\r\n",
+    "redirect to a path": f"HTTP/1.1 302 Found\r\nLocation: /{EVIL}\r\nContent-Length: 0\r\n\r\n",
+    "redirect to a host": f"HTTP/1.1 302 Found\r\nLocation: http://{EVIL}/x\r\nContent-Length: 0\r\n\r\n",
+    "no http": EVIL,
+    "nothing": "",
+}
+
+
+@pytest.fixture
+def answers():
+    """Serves one answer, whatever is asked; (the address, where to put the answer)."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        said = []
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(said[0].encode("utf-8"))
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", said
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_a_server_answers(name, answers, tmp_path, monkeypatch, caplog):
+    """Its words are checked where they come in, too: a program that uses rfx as a library prints messages by itself."""
+    address, said = answers
+    said.append(ANSWERS[name])
+    monkeypatch.setattr(download, "PAUSES", (0.0,))
+    with pytest.raises(Exception) as raised:
+        download.download(f"{address}/heart_scale", tmp_path / "file", 1000)
+    if not isinstance(raised.value, download.Missing):
+        messages = [str(raised.value), *caplog.messages]
+        assert all(not RAW.search(message) and "\n" not in message and len(message) < 500 for message in messages), messages
+
+
+def test_the_command_with_such_a_server(answers, monkeypatch):
+    address, said = answers
+    said.append(ANSWERS["status line"])
+    code = "from rfx.data import download; download.PAUSES = (0.0,)\nfrom rfx.cli import main; main(['fetch', 'heart'])"
+    known = os.environ | {"RFX_MIRROR": address}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=known, timeout=60)
+    assert done.returncode == 1 and not RAW.search(done.stderr)
+    first, last = done.stderr.splitlines()
+    assert first.endswith("trying again in 0 s") and last.startswith("rfx: http://127.0.0.1:") and r"\x1b[31m404 \x1b]0;evil\x07" in last
+
+
+def test_names_of_columns_and_words(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(f'"a{EVIL}",b,y\n' + "".join(f"{i},word{EVIL},{'yes' if i % 2 else 'no' + EVIL}\n" for i in range(40)))
+    code, out, _ = rfx("check", path)
+    assert code == 0 and r"a\x1b]0;evil\x07" in out and r"word\x1b]0" in out
+    rfx("train", "--method", "rf", "--data", path, "--target", EVIL)
+    assert rfx("train", "--method", "rf", "--data", path, "--n-features", 8, "--lam", 1, "--model", tmp_path / "m.npz")[0] == 0
+    assert r"\x1b]0;evil" in rfx("info", tmp_path / "m.npz")[1]
+    assert r"\x1b]0;evil" in rfx("eval", tmp_path / "m.npz", "--data", path)[1]
+    # a program gets the labels as they are
+    line = [sys.executable, "-m", "rfx", "predict", str(tmp_path / "m.npz"), str(path)]
+    done = subprocess.run(line, capture_output=True, check=True)
+    assert set(done.stdout.decode().splitlines()) <= {"yes", f"no{EVIL}"}
+
+
+def test_names_of_files_and_commands(tmp_path):
+    name = tmp_path / f"no{EVIL}.csv"
+    for words in ([f"tr{EVIL}"], ["datasets", f"--{EVIL}"], ["check", name], ["train", "--method", "rf", "--data", name], ["table", EVIL], ["info", name]):
+        code, _, err = rfx(*words)
+        assert code in (1, 2) and r"\x1b]0;evil\x07" in err
+    code, _, err = rfx("check", os.fsdecode(b"\xff.csv"))
+    assert code == 1 and r"\udcff.csv" in err
+
+
+def test_a_registrys_title(tmp_path, monkeypatch):
+    (tmp_path / "x.csv").write_text("1,2\n")
+    registry = tmp_path / "sets.toml"
+    registry.write_text('[mine]\ntrain = "x.csv"\ntitle = "\\u001b]0;evil\\u0007"\ntask = "\\u001b[31m"\n')
+    monkeypatch.setenv("RFX_DATASETS", str(registry))
+    code, _, err = rfx("datasets")
+    assert code == 2 and r"\x1b[31m" in err
+    registry.write_text('[mine]\ntrain = "x.csv"\ntitle = "\\u001b]0;evil\\u0007"\n')
+    code, out, _ = rfx("datasets", "--json")
+    assert code == 0 and json.loads(out)[-1]["title"] == "\x1b]0;evil\x07"
+
+
+def test_progress_still_moves_the_cursor():
+    """On a terminal the line of progress is written over, by the control characters of rfx itself."""
+    code = (
+        "from rfx import terminal\nfrom rfx.cli import progress\n"
+        "progress.TICK = progress.PATIENCE = 0.01\n"
+        "import time\n"
+        "with terminal.plain_streams(), progress.Progress('a\\x1b]0;evil\\x07') as shown:\n"
+        "    time.sleep(0.5)\n    shown.say('b\\x1b[31m')\n"
+    )
+    first, second = pty.openpty()
+    done = subprocess.run([sys.executable, "-c", code], stderr=second, timeout=60)
+    os.close(second)
+    text = b""
+    while piece := _read(first):
+        text += piece
+    os.close(first)
+    assert done.returncode == 0
+    assert b"\r\x1b[Ka\\x1b]0;evil\\x07: 0:00" in text and b"b\\x1b[31m\r\n" in text
+
+
+def _read(descriptor):
+    try:
+        return os.read(descriptor, 4096)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_streams_that_hold_no_bytes_or_are_closed_stay(monkeypatch):
+    words, closed = io.StringIO(), open(os.devnull, "w")
+    closed.close()
+    for stream in (words, closed, None):
+        monkeypatch.setattr(sys, "stdout", stream)
+        with terminal.plain_streams():
+            assert sys.stdout is stream
+
+
+def test_a_narrow_encoding_hides_nothing(tmp_path):
+    """Characters that standard output can't hold are spelled out; they were a traceback."""
+    path = tmp_path / "table.csv"
+    path.write_text("größe,y\n" + "1,日本\n2,b\n" * 9)
+    for encoding in ("ascii", "latin-1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "rfx", "check", str(path)], capture_output=True, env=os.environ | {"PYTHONIOENCODING": encoding}
+        )
+        assert done.returncode == 0 and not done.stderr
+        assert done.stdout.decode("utf-8" if encoding == "ascii" else encoding).count("größe") == 1

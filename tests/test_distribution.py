@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import venv
 from importlib import metadata
 from pathlib import Path

@@ -119,7 +119,8 @@ def test_names_of_columns_and_words(tmp_path):
 
 def test_names_of_files_and_commands(tmp_path):
     name = tmp_path / f"no{EVIL}.csv"
-    for words in ([f"tr{EVIL}"], ["datasets", f"--{EVIL}"], ["check", name], ["train", "--method", "rf", "--data", name], ["table", EVIL], ["info", name]):
+    train = ["train", "--method", "rf", "--data", name]
+    for words in ([f"tr{EVIL}"], ["datasets", f"--{EVIL}"], ["check", name], train, ["table", EVIL], ["info", name]):
         code, _, err = rfx(*words)
         assert code in (1, 2) and r"\x1b]0;evil\x07" in err
     code, _, err = rfx("check", os.fsdecode(b"\xff.csv"))

@@ -120,21 +120,37 @@ def _passing_folder() -> str:
     return folder
 
 
+def cores() -> int:
+    """Number of processor cores that this process may use: those of its affinity, and of its cgroup's quota of processor time."""
+    return max(1, min(len(os.sched_getaffinity(0)), _quota()))
+
+
 def threads() -> int:
-    """Number of threads that BLAS and rfx's own loops may use."""
-    return _threads or len(os.sched_getaffinity(0))
+    """Number of threads that rfx's own loops may use."""
+    return _threads or cores()
 
 
 def set_threads(count: int | None) -> None:
-    """Bound BLAS, OpenMP and rfx's own loops to `count` threads (None: one per available core)."""
+    """Bound rfx's own loops, and OpenMP, to `count` threads (None: one per available core).
+
+    BLAS keeps to one thread wherever rfx works, see `rfx.parallel.one_blas_thread`.
+    """
     global _threads
     _threads = count
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = str(threads())
+    os.environ["OMP_NUM_THREADS"] = str(threads())
     if "numpy" in sys.modules:
         import threadpoolctl
 
-        threadpoolctl.threadpool_limits(threads())
+        threadpoolctl.threadpool_limits(threads(), user_api="openmp")
+
+
+def own_process() -> None:
+    """Have BLAS start no threads of its own, and OpenMP's sleep while they wait: for processes that are rfx's own.
+
+    It counts where numpy is not imported yet.
+    """
+    os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def peak_rss_mb() -> float:
@@ -233,6 +249,38 @@ def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
                 least = min(least, _left_mb(folder, limit, held, cached))
                 folder = folder.parent
     return max(0.0, least)
+
+
+@lru_cache(maxsize=1)
+def _quota(root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
+    """Cores that the quotas of this process's cgroup, and of those above it, are worth, rounded up; very many without one."""
+    least = sys.maxsize
+    try:
+        with open(own, encoding="utf-8") as lines:
+            groups = [line.rstrip("\n").split(":", 2)[1:] for line in lines]
+    except (OSError, ValueError):
+        return least
+    for controllers, group in groups:
+        # version 2 has no controllers' names; version 1 may list several
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = Path(f"{root}/cpu" if controllers else root)
+        folder = Path(f"{top}{group}")
+        while folder.is_relative_to(top):
+            least = min(least, _quota_of(folder))
+            folder = folder.parent
+    return least
+
+
+def _quota_of(folder: Path) -> int:
+    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        try:
+            quota, period = " ".join((folder / name).read_text() for name in names).split()
+            if quota not in ("max", "-1"):
+                return max(1, -(-int(quota) // int(period)))
+        except (OSError, ValueError, ZeroDivisionError):
+            continue
+    return sys.maxsize
 
 
 def _left_mb(folder, limit, held, cached) -> float:

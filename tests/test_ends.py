@@ -106,6 +106,9 @@ def test_little_work_is_not_shared_out():
     try:
         env.set_threads(2)
         assert for_ranges(here, 4, work=10) == [True] and for_ranges(here, 4, parts=3, work=10) == [True] * 3
-        assert for_ranges(here, 4, work=10**9) == [False, False] == for_ranges(here, 4)
+        # each part waits for the other: two threads are at work
+        both = threading.Barrier(2)
+        meet = lambda a, b: both.wait(60) >= 0 and threading.get_ident()
+        assert len(set(for_ranges(meet, 4, work=10**9))) == 2 == len(set(for_ranges(meet, 4)))
     finally:
         env.set_threads(1)

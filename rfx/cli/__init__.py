@@ -100,6 +100,7 @@ def main(args=None):
     args = sys.argv[1:] if args is None else list(args)
     gc.set_threshold(_OBJECTS)
     env.keep_freed_memory()
+    env.own_process()
     _say_warnings()
     with terminal.plain_streams(), interrupts.terminate_as_interrupt():
         if args and args[0] in _COMPILING and not {"--help", "-h"} & set(args) and env.nothing_compiled():

@@ -133,7 +133,7 @@ def threads_option(command):
         callback=_set_threads,
         expose_value=False,
         is_eager=True,
-        help="Threads for BLAS and rfx's loops; default: one per available core.",
+        help="Threads of rfx's loops, at most one per available core, which is the default.",
     )(command)
 
 
@@ -141,7 +141,10 @@ def _set_threads(ctx, param, value):
     if value is not None:
         from rfx import env
 
-        env.set_threads(value)
+        if value > (cores := env.cores()):
+            there = "1 core is" if cores == 1 else f"{cores} cores are"
+            click.echo(f"rfx: --threads is {value}, but {there} available; rfx uses {cores}", err=True)
+        env.set_threads(min(value, cores))
 
 
 def header_option(command):

@@ -4,6 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx.errors import DataError, UsageError
+from rfx.parallel import add_gram
 
 
 def unit_rows(X):
@@ -40,7 +41,8 @@ class PCA:
             part = X[start : start + 4096]
             part = np.asarray(part.toarray() if sp.issparse(part) else part, np.float64) - self._shift
             self._sum += part.sum(axis=0)
-            self._moments += part.T @ part
+            # on and above the diagonal
+            add_gram(part, self._moments)
         self._count += X.shape[0]
         return self
 
@@ -55,7 +57,7 @@ class PCA:
         covariance = self._moments / self._count
         if self.centred:
             covariance -= np.outer(mean, mean)
-        _, vectors = np.linalg.eigh(covariance)
+        _, vectors = np.linalg.eigh(covariance, UPLO="U")
         components = vectors[:, ::-1][:, : self.n_components]
         largest = components[np.abs(components).argmax(axis=0), np.arange(components.shape[1])]
         self.components = np.ascontiguousarray(components * np.where(largest < 0, -1.0, 1.0))

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rfx import methods
+from rfx import methods, parallel
 from rfx.errors import DataError, UsageError
 from rfx.estimators.signature import in_words
 from rfx.methods import calibration
@@ -19,9 +19,13 @@ from rfx.methods import calibration
 
 @contextlib.contextmanager
 def in_python():
-    """ValueError for what rfx refuses; where its sentence has an option of the command line, the parameter's name."""
+    """ValueError for what rfx refuses; where its sentence has an option of the command line, the parameter's name.
+
+    BLAS keeps to one thread within it, and has its number back afterwards.
+    """
     try:
-        yield
+        with parallel.one_blas_thread():
+            yield
     except (UsageError, DataError) as error:
         raise ValueError(in_words(str(error))) from error
 

@@ -24,8 +24,10 @@ def outcome(spec: dict, execute=None) -> dict:
     try:
         if execute is None:
             # Before numpy is imported: BLAS reads the number of threads once.
+            env.own_process()
             env.prepare_numba_cache()
-            env.set_threads(spec.get("threads"))
+            threads = spec.get("threads")
+            env.set_threads(threads and min(threads, env.cores()))
             from rfx.experiments.single import execute
 
             _check(spec)

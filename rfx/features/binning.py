@@ -70,7 +70,7 @@ class BinningMap:
                 for grid, hashed in zip(range(first, last), hashes(first, last, 0, count)):
                     keys[grid] = found[: _number(hashed, ids[grid], slots, found)].copy()
 
-        parallel.for_ranges(part, self.n_grids)
+        parallel.for_ranges(part, self.n_grids, work=_hashing(ids, X))
         return ids, Bins(np.concatenate(keys), _starts([len(own) for own in keys]))
 
     def find(self, X, bins: "Bins") -> np.ndarray:
@@ -86,7 +86,7 @@ class BinningMap:
                     own = slots[starts[grid] : starts[grid + 1]]
                     _find(hashed, own, bins.of(grid), ids[grid, start:stop])
 
-        parallel.for_ranges(part, X.shape[0], smallest=64)
+        parallel.for_ranges(part, X.shape[0], 64, work=_hashing(ids, X))
         return ids
 
     def transform(self, X, bins: "Bins", value: float | None = None) -> sp.csr_matrix:
@@ -105,7 +105,10 @@ class BinningMap:
             rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
             ids = self.find(X[rows], bins)
             parallel.for_ranges(
-                lambda a, b, ids=ids, rows=rows: _add_found(ids[:, a:b], bins.starts, coef, out[rows][a:b]), ids.shape[1], smallest=64
+                lambda a, b, ids=ids, rows=rows: _add_found(ids[:, a:b], bins.starts, coef, out[rows][a:b]),
+                ids.shape[1],
+                64,
+                work=ids.size * (1 + coef.shape[1]),
             )
         return out
 
@@ -241,6 +244,11 @@ def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float
 
 def _starts(sizes) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).astype(np.int64)
+
+
+def _hashing(ids, X) -> int:
+    """Multiplications that take as long as to find these numbers (R, n) of the bins of X (n, d)."""
+    return ids.size * (20 + X.shape[1])
 
 
 def _slot_bits(size) -> int:

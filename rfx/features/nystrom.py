@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
-from rfx import kernels
+from rfx import kernels, parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
 from rfx.operators.pivoted import each_chunk, pivoted_cholesky
@@ -146,7 +146,7 @@ def _centres(X, count, seed):
     else:
         model = MiniBatchKMeans(count, init="random", n_init=1, batch_size=max(4096, 2 * count), max_iter=_TURNS, random_state=state)
     # one thread: sums of several would depend on their number
-    with threadpool_limits(limits=1), warnings.catch_warnings():
+    with parallel.one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
         # fewer different rows than clusters: centres repeat, and repeated landmarks are dropped
         warnings.simplefilter("ignore", ConvergenceWarning)
         centres = model.fit(X).cluster_centers_.astype(X.dtype)

@@ -14,7 +14,7 @@ from rfx.errors import DataError, UsageError
 from rfx.kernels import binary
 from rfx.kernels.base import WIDE, get_kernel, squared_norms
 from rfx.kernels.loops import mend_close, squared_from_dot, sum_differences
-from rfx.parallel import for_ranges, matmul, one_blas_thread
+from rfx.parallel import DENSE, for_ranges, matmul, one_blas_thread
 
 # A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
 _CHUNK = 1 << 17
@@ -24,6 +24,8 @@ _WIDEST = _CHUNK // 8
 _THIN = 32
 _COLUMN_TILE = 512
 _LEAST_ROWS = 16
+# Multiplications that take as long as a kernel value of a distance.
+_FINISH = 16
 # Squared distances of less than this part of ||x||^2 + ||y||^2, in float32, are summed again from differences where their root counts.
 _CLOSE = 1 / 64
 # CSR rows are kept dense when they take less than this, else made dense block by block.
@@ -247,7 +249,9 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
 
     # One BLAS thread in each of ours: BLAS's own would wait for one another at every chunk.
     with one_blas_thread() if by_product else nullcontext():
-        for_ranges(part, -(-out.shape[0] // height), smallest=1 + 20000 // (out.shape[1] * height))
+        entry = _FINISH + X.shape[1] / (DENSE if by_product else 1)
+        least = 1 + 20000 // (out.shape[1] * height)
+        for_ranges(part, -(-out.shape[0] // height), least, work=out.size * entry)
 
 
 def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from rfx import kernels, losses
+from rfx import kernels, losses, parallel
 from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler, as_floats
 from rfx.data.schema import Schema
@@ -127,6 +127,7 @@ class Method(Choosing, Saved):
         self.held_out = X, np.asarray(y, np.float64)
         return self
 
+    @parallel.one_blas_thread()
     def fit(self, X, y, sample_weight=None) -> "Method":
         """Learn from X (n, d), array or CSR, and y (n,), raw targets or labels; sample_weight: (n,) weights of the rows.
 
@@ -244,6 +245,7 @@ class Method(Choosing, Saved):
 
     # ------------------------------------------------------------------ prediction
 
+    @parallel.one_blas_thread()
     def decision_function(self, X) -> np.ndarray:
         """(n,) or (n, classes) values before they become labels; for regression the scaled target.
 

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import scipy.sparse as sp
 
-from rfx import losses
+from rfx import losses, parallel
 from rfx.data.pca import PCA
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
@@ -75,6 +75,7 @@ class StreamMethod(Method):
         self._checkpoint = checkpoints.Keeper(path, every, resume)
         return self
 
+    @parallel.one_blas_thread()
     def fit(self, X, y, sample_weight=None):
         """Learn from X (n, d), array or CSR, and y (n,), in a random order of every epoch's own (or from virtual examples of them).
 
@@ -93,6 +94,7 @@ class StreamMethod(Method):
         source = ArraySource(X, y, p["seed"], p["replace"], self.weights)
         return self._fit_source(source, lambda: iter([(X, y)]), 0, start)
 
+    @parallel.one_blas_thread()
     def fit_stream(self, source: Source):
         """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
         start = time.perf_counter()
@@ -116,6 +118,7 @@ class StreamMethod(Method):
 
         return self._fit_source(source, chunks, self.params["buffer"], start)
 
+    @parallel.one_blas_thread()
     def partial_fit(self, X, y, classes=None, sample_weight=None):
         """Steps over the rows X (n, d), y (n,) or (n, k), in their order, in batches; the first call also learns scaling, gamma and,
         unless `classes` says them, the labels from its rows.

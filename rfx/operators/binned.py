@@ -106,7 +106,7 @@ class BinnedMatrix(Matrix):
                 _gather(self.ids[:, rows], grids, self.starts, w, self.scale, out[rows])
 
         if len(grids):
-            parallel.for_ranges(part, self.shape[0], smallest=1024)
+            parallel.for_ranges(part, self.shape[0], 1024, work=2 * len(grids) * self.shape[0])
         return out
 
     def rmatvec(self, U):
@@ -126,7 +126,7 @@ class BinnedMatrix(Matrix):
             def part(start, stop):
                 _scatter(self.ids[start:stop], self.starts[start : stop + 1], u, out)
 
-        parallel.for_ranges(part, self.n_grids)
+        parallel.for_ranges(part, self.n_grids, work=2 * self.n_grids * len(rows))
         return out
 
     def normal(self, P, weights=None):
@@ -150,7 +150,7 @@ class BinnedMatrix(Matrix):
                 sizes = np.diff(self.starts[bounds[k] : bounds[k + 1] + 1])
                 (_around if single else _around_columns)(self.ids[grids], sizes, a, held, sums[k])
 
-        parallel.for_ranges(part, parts)
+        parallel.for_ranges(part, parts, work=4 * self.n_grids * a.size)
         return sums.sum(axis=0)
 
     def squares(self, weights=None):

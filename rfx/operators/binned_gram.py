@@ -27,10 +27,19 @@ def meetings(ids, starts, weights, left, right=None):
     if len(left) and np.any(weights):
         bits, runs, values = _bits(ids, starts, weights, columns)
         own, other = bits[: len(left)], bits[len(left) :]
-        parallel.for_ranges(lambda a, b: _triangle(own, runs, values, square, *_evenly(a, b, len(left))), _PARTS)
+        parallel.for_ranges(
+            lambda a, b: _triangle(own, runs, values, square, *_evenly(a, b, len(left))),
+            _PARTS,
+            work=bits.shape[1] * len(left) ** 2,
+        )
         _mirror(square)
         if right is not None:
-            parallel.for_ranges(lambda a, b: _rectangle(own[a:b], other, runs, values, rest[a:b]), len(left), parts=_PARTS)
+            parallel.for_ranges(
+                lambda a, b: _rectangle(own[a:b], other, runs, values, rest[a:b]),
+                len(left),
+                parts=_PARTS,
+                work=2 * bits.shape[1] * len(left) * len(right),
+            )
     return square if right is None else (square, rest)
 
 
@@ -57,7 +66,7 @@ def _bits(ids, starts, weights, columns):
             own = by_grid[begins[k] : begins[k + 1]]
             _fill(ids[used[k]], sorted_rows, places, columns[own] - starts[used[k]], own, table, bits)
 
-    parallel.for_ranges(part, len(used))
+    parallel.for_ranges(part, len(used), work=2 * len(used) * len(rows))
     return bits, runs, values
 
 

@@ -13,7 +13,7 @@ from rfx.operators.triangular import solve_rows
 
 _TILE = 768
 # Rows up to which one thread takes no longer than two do by tiles.
-_ALONE = 4096
+_ALONE = 2048
 # Unknowns up to which potrs and trsv take no time that counts (0.02 and 0.04 ms at 300).
 _SMALL = 512
 
@@ -67,7 +67,8 @@ def factor_in_place(A) -> int:
                     solve_rows(factor, tile)
                     A[rows, own] = tile
 
-            parallel.for_ranges(panel, len(rest))
+            height = n - own.stop
+            parallel.for_ranges(panel, len(rest), work=height * _TILE**2 / 2 / parallel.DENSE)
             pairs = [(rows, columns) for j, columns in enumerate(rest) for rows in rest[j:]]
 
             def trailing(start, stop, own=own, pairs=pairs):
@@ -75,5 +76,5 @@ def factor_in_place(A) -> int:
                     product = A[columns, own] @ A[rows, own].T
                     A[rows, columns] -= (np.triu(product) if rows is columns else product).T
 
-            parallel.for_ranges(trailing, len(pairs))
+            parallel.for_ranges(trailing, len(pairs), work=height**2 * _TILE / 2 / parallel.DENSE)
     return 0

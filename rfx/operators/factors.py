@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from rfx.operators.cholesky import factor_in_place, solve
+from rfx.parallel import add_gram, matmul
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
@@ -29,7 +30,6 @@ class Gram:
 
     def __init__(self, size: int, dtype):
         self.matrix = np.zeros((size, size), dtype, order="F")
-        self._syrk = blas.ssyrk if self.matrix.dtype == np.float32 else blas.dsyrk
         self._diagonal = self.diagonal = None
 
     @classmethod
@@ -42,11 +42,11 @@ class Gram:
 
     def add_rows(self, Z):
         """Gram <- Gram + Z'Z for C-contiguous (rows, n) features."""
-        self._syrk(1.0, Z.T, beta=1.0, c=self.matrix, overwrite_c=1)
+        add_gram(Z, self.matrix)
 
     def add_columns(self, Z):
         """Gram <- Gram + Z Z' for C-contiguous (n, columns) features."""
-        self._syrk(1.0, Z.T, beta=1.0, c=self.matrix, trans=1, overwrite_c=1)
+        add_gram(Z.T, self.matrix)
 
     def factor(self, diagonal):
         """Factor Gram + diagonal (a number or an (n,) array).
@@ -225,7 +225,7 @@ class NystromFactor(Factor):
         values, vectors = np.linalg.eigh((small + small.T) / 2)
         keep = values > max(values[-1], 0.0) * np.finfo(dtype).eps
         basis = root @ vectors[:, keep] / np.sqrt(values[keep])
-        self.vectors = sketch @ basis.astype(dtype)
+        self.vectors = matmul(sketch, basis.astype(dtype))
         self.values = np.maximum(values[keep] - shift, 0.0)
 
     def prepare(self, lam):
@@ -250,10 +250,10 @@ def _sketch(rank, Z, weights):
     test = _test_matrix(Z.shape[1], rank, Z.dtype)
     sketch = np.zeros_like(test)
     for rows, part in Z.row_blocks():
-        middle = part @ test
+        middle = matmul(part, test)
         if weights is not None:
             middle *= weights[rows, None].astype(Z.dtype)
-        sketch += part.T @ middle
+        sketch += matmul(part.T, middle)
     return sketch
 
 

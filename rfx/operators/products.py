@@ -5,7 +5,7 @@ from numba import njit
 
 from rfx import env
 from rfx.operators.base import ranges
-from rfx.parallel import check_time, for_ranges
+from rfx.parallel import DENSE, check_time, for_ranges
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
 CHUNK = 2048
@@ -77,7 +77,8 @@ class GramSum:
             for number in range(first, last):
                 self._add(number, chunks[number :: len(self.parts)], Z, rows, weights)
 
-        for_ranges(part, len(self.parts))
+        work = len(rows) * len(self.sides[0]) * sum(map(len, self.sides)) / DENSE
+        for_ranges(part, len(self.parts), work=work)
 
     def _add(self, number, chunks, Z, rows, weights):
         if self.parts[number] is None:
@@ -103,8 +104,9 @@ class GramSum:
                     np.matmul(gathered[0][:, own].T, gathered[side][:, other], out=product)
                     (np.add if sign > 0 else np.subtract)(total, product, out=total)
 
-        for_ranges(gather, len(rows), 64)
-        for_ranges(multiply, len(products))
+        widths = [len(columns) for columns in self.sides]
+        for_ranges(gather, len(rows), 64, work=2 * len(rows) * sum(widths))
+        for_ranges(multiply, len(products), work=len(rows) * widths[0] * sum(widths) / DENSE)
 
     def _room(self):
         """Sums, products of a tile for each thread, gathered rows: new arrays for every chunk would be new pages of memory every time."""

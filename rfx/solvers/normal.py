@@ -4,7 +4,9 @@ For models that judge a lambda and are then forgotten: no certificate is compute
 """
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+
+from rfx import parallel
+from rfx.operators import cholesky
 
 # Columns up to which the Gram matrix and its factors are cheap.
 MOST = 4096
@@ -18,7 +20,7 @@ def ridge_path(Z, Y, lams):
     gram, right = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], Y.shape[1]))
     for rows, part in Z.row_blocks():
         wide = part.astype(np.float64)
-        gram += wide.T @ wide
+        parallel.add_gram(wide, gram)
         right += wide.T @ Y[rows]
     diagonal = gram.diagonal().copy()
     floor = np.finfo(np.float64).eps * len(gram) * max(float(diagonal.max(initial=0.0)), 1e-300)
@@ -27,4 +29,5 @@ def ridge_path(Z, Y, lams):
             yield right.copy()
             continue
         np.fill_diagonal(gram, diagonal + max(lam, floor))
-        yield cho_solve(cho_factor(gram, lower=True, check_finite=False), right, check_finite=False)
+        # the upper triangle is the lower one of the transpose, a copy of which is in Fortran order
+        yield cholesky.solve(cholesky.positive(gram.copy().T), right)

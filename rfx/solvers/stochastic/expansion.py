@@ -8,7 +8,7 @@ S coef - before, where `before` holds, for every change of coef, the change time
 import numpy as np
 
 from rfx.operators.mapped import MapMatrix
-from rfx.parallel import for_ranges, matmul, matmul_within, one_blas_thread
+from rfx.parallel import for_ranges, matmul, one_blas_thread
 
 # Rows of a large set of which the features of a piece are made together, and rows whose products are summed in float32.
 ROWS, SUMMED = 4096, 1024
@@ -143,7 +143,7 @@ class Expansion:
             few = [(self.map.sampled(*piece), coef[slice(*piece)].astype(self.map.dtype)) for piece in pieces[first : first + together]]
 
             def part(start, stop, few=few):
-                return [matmul_within(features.transform(X), weights) for features, weights in few[start:stop]]
+                return [matmul(features.transform(X), weights) for features, weights in few[start:stop]]
 
             work = X.size * sum(len(weights) for _, weights in few) if X.size > _FEW else 0
             with one_blas_thread():

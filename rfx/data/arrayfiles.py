@@ -1,21 +1,36 @@
 """Tables out of numpy's .npy and .npz files and of Parquet: no code of a file is ever run, no more is read than memory allows."""
 
 import contextlib
-import io
+import logging
 import math
 import zipfile
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
 
 from rfx import model
-from rfx.data import archives
-from rfx.data.table import Table, Words
+from rfx.data import archives, parquetpages
+from rfx.data.csvtext import ABSENT, is_number
+from rfx.data.table import Table, Words, joined
 from rfx.errors import DataError
 
 # What the two arrays of an .npz file may be called.
 _INPUTS, _TARGETS, _NAMES = ("X", "x", "data"), ("y", "target", "labels"), ("feature_names", "columns")
 _SPARSE = {"indptr", "indices", "data", "shape", "format"}
+# Columns of a table; each is an object of its own, from reading to the model file.
+MOST_COLUMNS = 1_000_000
+_A_COLUMN = 1 << 10  # bytes
+_PIECE = 1 << 20
+_BATCH = 1 << 16  # rows
+_A_WORD = 64  # bytes of a str besides its letters
+_LONGEST_FIXED = 64  # bytes of numbers and names of a fixed length
+_SHOWN = 5
+log = logging.getLogger(__name__)
+
+
+def _none_forced(titles, named) -> frozenset[int]:
+    return frozenset()
 
 
 @contextlib.contextmanager
@@ -29,101 +44,221 @@ def _refused(name, what):
         raise DataError(f"{name} is no {what} that can be read ({reason:.200})") from None
 
 
-def npy(file, name: str) -> Table:
-    """The array of a .npy file, a row of numbers a row; the file is a binary handle."""
+def npy(file, name: str, forced=_none_forced) -> Table:
+    """The array of a .npy file, a row of numbers or words a row; the file is a binary handle.
+
+    forced: a function of the columns' titles and of whether these are names, giving the positions of columns that stay words
+    though all of them are numbers.
+    """
     with _refused(name, ".npy file"):
-        most = archives.most_held()
-        content = file.read(most + 1)
-        if len(content) > most:
-            raise DataError(f"{name} holds more than {most:,} bytes, which is the most that are read; RFX_MAX_BYTES sets another limit")
-        array = _array(content)
-    return _of_array(array, name)
+        form = _Form.of(file, "it", name)
+        _check_size(form.held, name)
+        return _of_array(form.read(file), name, forced)
 
 
-def _array(content: bytes) -> np.ndarray:
-    """The array of the bytes of a .npy file; ValueError where the header claims another size than there is."""
-    handle = io.BytesIO(content)
-    version = np.lib.format.read_magic(handle)
-    if version not in ((1, 0), (2, 0), (3, 0)):
-        raise ValueError(f"version {version}")
-    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = reader(handle)
-    if dtype.hasobject:
-        raise ValueError("it holds Python objects")
-    count = math.prod(shape)
-    if any(type(size) is not int or size < 0 for size in shape) or not dtype.itemsize:
-        raise ValueError(f"its shape is {shape}")
-    if count * dtype.itemsize != len(content) - handle.tell():
-        raise ValueError("its numbers are not as many as its shape says")
-    return np.frombuffer(content, dtype, count, handle.tell()).reshape(shape, order="F" if fortran else "C")
+@dataclass(frozen=True)
+class _Form:
+    """What a .npy file says of its array."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype
+
+    @classmethod
+    def of(cls, handle, what: str, name: str) -> "_Form":
+        """Of a handle, which is then at the first number; DataError, with what the array is called, for Python objects."""
+        version = np.lib.format.read_magic(handle)
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError(f"version {version}")
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = reader(handle)
+        if dtype.hasobject:
+            own = what if what.isidentifier() and what != "it" else "array"
+            raise DataError(
+                f"{name}: {what} holds Python objects, which are not read; save it with a type of numbers or of words, such as "
+                f"{own}.astype(float) or {own}.astype(str)"
+            )
+        if any(type(size) is not int or size < 0 for size in shape) or not dtype.itemsize:
+            raise ValueError(f"its shape is {shape}")
+        return cls(shape, fortran, dtype)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def held(self) -> int:
+        """Bytes that it takes as it is read: numbers become float64 or int64, bytes words of four bytes a letter."""
+        numbers = 4 * self.nbytes if self.dtype.kind == "S" else max(self.nbytes, 8 * math.prod(self.shape))
+        return numbers + (_A_COLUMN * self.shape[1] if len(self.shape) == 2 else 0)
+
+    def read(self, handle) -> np.ndarray:
+        """The array behind a header; ValueError where there are not exactly as many numbers as the header says."""
+        content = bytearray(self.nbytes)  # memory is taken where it is written to
+        view, at = memoryview(content), 0
+        while at < len(view) and (count := handle.readinto(view[at : at + _PIECE])):
+            at += count
+        if at < len(view) or handle.read(1):
+            raise ValueError("its numbers are not as many as its shape says")
+        array = np.frombuffer(content, self.dtype, math.prod(self.shape))
+        return array.reshape(self.shape, order="F" if self.fortran else "C")
 
 
-def _of_array(array, name, names=None, y=None) -> Table:
+def _check_size(held, name):
+    most = archives.most_held()
+    if held > most:
+        raise DataError(
+            f"{name} takes {held:,} bytes or more when it is read, more than memory holds ({most:,} at most; RFX_MAX_BYTES sets another "
+            "limit)"
+        )
+
+
+def _of_array(array, name, forced, names=None, y=None) -> Table:
     if array.ndim != 2 or not array.shape[1] or not array.shape[0]:
-        raise DataError(f"{name} has an array of the shape {array.shape}; one of rows and columns, with some of both, is needed")
+        advice = {1: "; reshape(-1, 1) makes one column of it"}.get(array.ndim, "")
+        advice = "; reshape(len(X), -1) makes rows of it" if array.ndim > 2 and array.size else advice
+        advice = "" if array.dtype.names else advice
+        raise DataError(
+            f"{name} has an array of the shape {array.shape!s:.80}; one of rows and columns, with some of both, is needed{advice}"
+        )
+    if array.shape[1] > MOST_COLUMNS:
+        raise DataError(
+            f"{name} has {array.shape[1]:,} columns, more than the {MOST_COLUMNS:,} of a table that are read; a sparse matrix may have "
+            "more, which scipy.sparse.save_npz writes"
+        )
+    y = _one_column(y)
     if y is not None and y.shape != (array.shape[0],):
-        raise DataError(f"{name} has {array.shape[0]:,} rows, but its targets have the shape {y.shape}")
+        raise DataError(f"{name} has {array.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}")
+    titles = [str(number) for number in range(1, array.shape[1] + 1)] if names is None else names
     if array.dtype.kind in "US":
-        columns = [_words(array[:, position]) for position in range(array.shape[1])]
+        columns = _of_words(array, titles, name, forced(titles, names is not None))
     elif array.dtype.kind in "fiub":
         columns = list(np.array(array.T, np.float64, order="C"))
     else:
-        raise DataError(f"{name} holds {array.dtype!s:.40}; numbers or words are needed")
-    titles = [str(number) for number in range(1, len(columns) + 1)] if names is None else names
+        raise _no_numbers(array, name, "its array")
     if y is None:
         return Table(name, titles, names is not None, columns)
     return Table(name, [*titles, "y"], names is not None, [*columns, vector(y, name)], own_target=len(columns))
 
 
+def _of_words(array, titles, name, forced):
+    """The columns of an array of words, numbers where all that are there are: the array has one type for all of its columns."""
+    columns, numbers = [], []
+    for position in range(array.shape[1]):
+        column = _words(array[:, position], name)
+        if position not in forced and column.values and all(map(is_number, column.values)):
+            values = np.array([*map(float, column.values), np.nan])[column.codes]
+            numbers.append(titles[position])
+            column = values
+        columns.append(column)
+    if numbers:
+        shown = ", ".join(numbers[:_SHOWN]) + (f" and {len(numbers) - _SHOWN:,} more" if len(numbers) > _SHOWN else "")
+        log.warning("the words of %s are read as numbers in the columns %s", name, shown)
+    return columns
+
+
+def _one_column(y):
+    """Targets (n, 1) as (n,)."""
+    return y[:, 0] if y is not None and y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def _no_numbers(array, name, what):
+    kinds = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records of several values"}
+    found = kinds.get(array.dtype.kind, f"the type {array.dtype!s:.40}")
+    return DataError(f"{name}: {what} has {found}; numbers or words are needed")
+
+
 def vector(y, name):
     """A column of an array (n,) of numbers or words."""
     if y.dtype.kind in "US":
-        return _words(y)
+        return _words(y, name)
     if y.dtype.kind not in "fiub":
-        raise DataError(f"{name} holds targets of type {y.dtype!s:.40}; numbers or words are needed")
+        raise _no_numbers(y, name, "the array of targets")
     return y.astype(np.float64)
 
 
-def _words(values) -> Words:
-    words, codes = np.unique(values.astype(str) if values.dtype.kind == "U" else np.char.decode(values, "utf-8", "backslashreplace"),
-                             return_inverse=True)  # fmt: skip
-    return Words(codes.astype(np.int32).ravel(), [str(word) for word in words])
+def _words(values, name) -> Words:
+    """A column of words, with those that mean that there is no value in a CSV text as missing."""
+    found, codes = np.unique(_unicode(values, name), return_inverse=True)
+    words = found.tolist()
+    absent = np.array([word in ABSENT for word in words], bool)
+    places = np.where(absent, -1, np.cumsum(~absent) - 1).astype(np.int32)
+    return Words(places[codes.ravel()], [word for word, gone in zip(words, absent) if not gone])
 
 
-def npz(file, name: str):
+def _unicode(values, name):
+    """An array of words as numpy has them on this machine; DataError where they are no text."""
+    if values.dtype.kind == "S":
+        try:
+            return np.char.decode(values, "utf-8")
+        except UnicodeDecodeError:
+            raise DataError(f"{name} has words that are not UTF-8; save them as str") from None
+    values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    points = values.view(np.uint32)
+    if len(points) and (points.max() > 0x10FFFF or ((points >= 0xD800) & (points < 0xE000)).any()):
+        raise DataError(f"{name} has words with characters that Unicode does not have; it is damaged")
+    return values
+
+
+def npz(file, name: str, forced=_none_forced):
     """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or None) of sparse X (n, d) and where
     y is (n, k), k targets a row.
 
     X is called X or data, y is called y, target or labels and may be missing; feature_names are the columns' names. A matrix that
-    scipy.sparse.save_npz wrote is sparse X, also beside y.
+    scipy.sparse.save_npz wrote is sparse X, also beside y. Other arrays are not read. forced: as of npy.
     """
     with _refused(name, ".npz file"):
         with zipfile.ZipFile(file) as archive:
-            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist() if info.filename.endswith(".npy")}
-            most = archives.most_held()
-            if sum(info.file_size for info in members.values()) > most:
-                raise DataError(f"{name} holds more than {most:,} bytes, which is the most that are read; RFX_MAX_BYTES sets another limit")
-            arrays = {key: _array(archive.read(info)) for key, info in members.items()}
-        y = next((arrays[key] for key in _TARGETS if key in arrays), None)
+            archives.check_zip(archive)
+            infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+            members = {info.filename.removesuffix(".npy"): info for info in infos}
+            if len(members) < len(infos):
+                raise ValueError("it has two arrays of one name")
+            needed = _needed(members, name)
+            forms = {key: _form(archive, members[key], key, name) for key in needed}
+            _check_size(sum(form.held for form in forms.values()), name)
+            arrays = {key: _member(archive, members[key], form) for key, form in forms.items()}
+        y = _one_column(next((arrays[key] for key in _TARGETS if key in arrays), None))
         if arrays.keys() >= _SPARSE:
             X = _sparse(arrays)
             return X, None if y is None else _beside(_numbers(y, name) if y.ndim == 2 else vector(y, name), X, name)
-    X = next((arrays[key] for key in _INPUTS if key in arrays), None)
-    if X is None:
-        raise DataError(f"{name} has the arrays {', '.join(sorted(arrays)) or '(none)':.200}, but rows are expected in one called X")
+    X = next(arrays[key] for key in _INPUTS if key in arrays)
     if y is not None and y.ndim == 2 and y.shape[1] > 1:
         return _numbers(X, name), _beside(_numbers(y, name), X, name)
     names = next((arrays[key] for key in _NAMES if key in arrays), None)
-    if names is not None and (
-        names.dtype.kind not in "US" or X.ndim != 2 or names.shape != X.shape[1:] or len(set(names.tolist())) < len(names)
-    ):
-        raise DataError(f"{name} has feature names that are not one different word for each column")
-    return _of_array(X, name, None if names is None else _words_of(names), y)
+    if names is not None:
+        if names.dtype.kind not in "US" or X.ndim != 2 or names.shape != X.shape[1:]:
+            raise DataError(f"{name} has feature names that are not one different word for each column")
+        names = _unicode(names, name).tolist()
+        if len(set(names)) < len(names):
+            raise DataError(f"{name} has feature names that are not one different word for each column")
+    return _of_array(X, name, forced, names, y)
 
 
-def _words_of(names):
-    words = _words(names)
-    return [words.values[code] for code in words.codes]
+def _needed(members, name) -> list[str]:
+    """The arrays of a .npz file that are read, of all that it has."""
+    target = next((key for key in _TARGETS if key in members), None)
+    if members.keys() >= _SPARSE:
+        return [*sorted(_SPARSE), *([target] if target else [])]
+    X = next((key for key in _INPUTS if key in members), None)
+    if X is None:
+        raise DataError(f"{name} has the arrays {', '.join(sorted(members)) or '(none)':.200}, but rows are expected in one called X")
+    names = next((key for key in _NAMES if key in members), None)
+    return [key for key in (X, target, names) if key is not None]
+
+
+def _form(archive, info, key, name):
+    with archive.open(info) as member:
+        form = _Form.of(member, key, name)
+        if form.nbytes != info.file_size - member.tell():
+            raise ValueError(f"the numbers of {key} are not as many as its shape says")
+    return form
+
+
+def _member(archive, info, form):
+    with archive.open(info) as member:
+        _Form.of(member, "", "")  # to the first number
+        return form.read(member)
 
 
 def _numbers(values, name) -> np.ndarray:
@@ -165,15 +300,19 @@ def _sparse(arrays):
     return X
 
 
-def parquet_file(file, name: str):
-    """The pyarrow ParquetFile of a path or a binary handle; DataError where it is none, or pyarrow is missing."""
+def parquet_file(file, name: str, words=()):
+    """The pyarrow ParquetFile of a seekable binary handle; DataError where it is none, or pyarrow is missing.
+
+    words: the names of columns of words, which are read as numbered words, so that none is held twice.
+    """
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise DataError(f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'") from None
+    parquetpages.check_footer(file, archives.most_held(), name)
     try:
-        return pyarrow.parquet.ParquetFile(file)
+        return pyarrow.parquet.ParquetFile(file, read_dictionary=list(words))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise _no_parquet(name, error) from None
 
@@ -183,26 +322,122 @@ def _no_parquet(name, error) -> DataError:
 
 
 def parquet(file, name: str) -> Table:
-    """The columns of a Parquet file, a path or a binary handle: numbers, truth values and words."""
-    content = parquet_file(file, name)
+    """The columns of a Parquet file, a binary handle: numbers, truth values and words."""
+    content = ParquetGroups(file, name)
+    if not content.n_rows or not content.n_columns:
+        raise DataError(f"{name} has no rows or no columns")
+    return joined(content.tables(range(content.n_groups)))
+
+
+class ParquetGroups:
+    """The row groups of a Parquet file, a seekable binary handle, as Tables; no more is held than most_held says.
+
+    Pages are looked at before they are unpacked, and words are read as numbers of different words. Raises DataError where
+    the file is none, has columns of other kinds than rfx reads, or is too large.
+    """
+
+    def __init__(self, file, name: str):
+        self.file, self.name = file, name
+        plain = parquet_file(file, name)
+        self.schema, self.n_groups = plain.schema_arrow, plain.num_row_groups
+        self.n_rows, self.n_columns = plain.metadata.num_rows, len(self.schema.names)
+        self._plain = plain
+        if len(set(self.schema.names)) < self.n_columns:
+            raise DataError(f"{name} has two columns of the same name")
+        self._check_kinds()
+        self._words = [field.name for field in self.schema if _is_bytes(field.type)]
+        self._content = parquet_file(file, name, self._words)
+        _check_size(self.n_columns * (_A_COLUMN + 8 * self.n_rows), name)
+
+    def _check_kinds(self):
+        import pyarrow
+
+        types = pyarrow.types
+        for field in self.schema:
+            kind = getattr(field.type, "storage_type", field.type)
+            kind = kind.value_type if types.is_dictionary(kind) else kind
+            long = types.is_fixed_size_binary(kind) and kind.byte_width > _LONGEST_FIXED
+            if types.is_nested(kind) or long:
+                raise _not_read(self.name, field.name, field.type)
+
+    def tables(self, groups):
+        """The Tables of row groups, by their numbers."""
+        import pyarrow
+
+        held = rows = 0
+        for group in groups:
+            try:
+                read = self._read(group)
+            except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+                raise _no_parquet(self.name, error) from None
+            rows += read.num_rows
+            if not read.num_rows:
+                continue
+            held += sum(self._size(column) for column in read.columns)
+            _check_size(held, self.name)
+            yield parquet_table(read, self.name, self.schema)
+
+    def _read(self, group):
+        """The pyarrow table of a row group, the words of which are numbered."""
+        metadata = self._plain.metadata.row_group(group)
+        unpacked, delta = 0, []
+        for number in range(metadata.num_columns):
+            column = metadata.column(number)
+            found = parquetpages.pages(self.file, column)
+            unpacked += found.unpacked + 8 * column.num_values
+            if found.delta and column.path_in_schema in self._words:
+                delta.append((column.path_in_schema, found.unpacked))
+        _check_size(unpacked, self.name)
+        late = dict(delta)
+        read = self._content.read_row_group(group, [name for name in self.schema.names if name not in late])
+        for name, size in delta:
+            read = read.append_column(name, self._differences(group, name, size))
+        return read.select(self.schema.names) if delta else read
+
+    def _differences(self, group, name, size):
+        """A column whose words are written as differences: a few at a time, for each may be as long as all pages are."""
+        import pyarrow
+
+        rows, parts, held = int(min(_BATCH, max(1, archives.most_held() // (4 * max(1, size))))), [], 0
+        for batch in self._plain.iter_batches(rows, [group], [name], use_threads=False):
+            part = batch.column(0)
+            parts.append(part if pyarrow.types.is_dictionary(part.type) else part.dictionary_encode())
+            held += parts[-1].dictionary.nbytes + parts[-1].indices.nbytes
+            _check_size(held, self.name)
+        return pyarrow.chunked_array(parts).unify_dictionaries()
+
+    def _size(self, column) -> int:
+        """Bytes of a column: of numbers 8 each; of words, where RFX_MAX_BYTES is set, as many as they have in a text."""
+        import pyarrow
+        import pyarrow.compute
+
+        size = 8 * len(column)
+        if not pyarrow.types.is_dictionary(column.type) or not _is_bytes(column.type.value_type):
+            return size
+        for chunk in column.chunks:
+            lengths = pyarrow.compute.binary_length(chunk.dictionary).fill_null(0).to_numpy(zero_copy_only=False)
+            size += int(lengths.sum(dtype=np.int64)) + _A_WORD * len(lengths)
+            if archives.max_bytes() is not None and len(lengths):
+                known = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
+                counts = np.bincount(known, minlength=len(lengths))
+                size += int((counts * lengths.astype(np.int64)).sum())
+        return size
+
+
+def _is_bytes(kind) -> bool:
+    """Whether a pyarrow type is of words or bytes of any length."""
     import pyarrow
 
-    metadata = content.metadata
-    if metadata.num_rows * max(1, metadata.num_columns) * 8 > archives.most_held():
-        raise DataError(f"{name} has {metadata.num_rows:,} rows of {metadata.num_columns:,} columns, more than memory holds")
-    try:
-        read = content.read()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise _no_parquet(name, error) from None
-    if not read.num_rows or not read.num_columns:
-        raise DataError(f"{name} has no rows or no columns")
-    return parquet_table(read, name)
+    types = pyarrow.types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
 
 
-def parquet_table(read, name: str) -> Table:
-    """The Table of a pyarrow table."""
-    if len(set(read.column_names)) < read.num_columns:
-        raise DataError(f"{name} has two columns of the same name")
+def _not_read(name, title, kind) -> DataError:
+    return DataError(f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are read")
+
+
+def parquet_table(read, name: str, schema) -> Table:
+    """The Table of a pyarrow table, whose words may be numbered; schema: the pyarrow schema of the file."""
     return Table(
         name, list(read.column_names), True, [_arrow(column, title, name) for title, column in zip(read.column_names, read.columns)]
     )
@@ -213,6 +448,8 @@ def _arrow(column, title, name):
     import pyarrow.compute
 
     types, kind = pyarrow.types, column.type
+    if types.is_dictionary(kind) and _is_bytes(kind.value_type):
+        return _numbered(column, title, name)
     if types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = column.type
@@ -221,16 +458,25 @@ def _arrow(column, title, name):
         kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
-    if not (types.is_string(kind) or types.is_large_string(kind)):
+    if not _is_bytes(kind):
         try:
             column = column.cast(pyarrow.string())  # dates and the like: words, as in a CSV file
         except pyarrow.ArrowException:
-            raise DataError(f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are read") from None
-    coded = column.combine_chunks().dictionary_encode()
-    coded = coded.combine_chunks() if isinstance(coded, pyarrow.ChunkedArray) else coded
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-    try:
-        words = coded.dictionary.to_pylist()
-    except UnicodeDecodeError:
-        raise DataError(f"{name}: column {title!r:.80} has words that are not UTF-8") from None
-    return Words(codes, [str(word) for word in words])
+            raise _not_read(name, title, kind) from None
+    return _numbered(column.dictionary_encode(), title, name)
+
+
+def _numbered(column, title, name) -> Words:
+    """The Words of a pyarrow column of numbered words; those that no cell has are left out."""
+    numbers, codes = {}, []
+    for chunk in column.chunks:
+        indices = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        present = np.unique(indices[indices >= 0])
+        try:
+            words = [word.decode() if isinstance(word, bytes) else word for word in chunk.dictionary.take(present).to_pylist()]
+        except UnicodeDecodeError:
+            raise DataError(f"{name}: column {title!r:.80} has words that are not UTF-8") from None
+        places = np.full(len(chunk.dictionary) + 1, -1, np.int32)
+        places[present] = [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in words]
+        codes.append(places[indices])
+    return Words(np.concatenate(codes) if codes else np.zeros(0, np.int32), list(numbers))

@@ -205,9 +205,7 @@ class TableRanges:
 
     def _groups(self, piece):
         with opened(piece.path) as handle:
-            file = arrayfiles.parquet_file(handle, piece.path)
-            for group in range(piece.start, piece.stop):
-                yield arrayfiles.parquet_table(file.read_row_group(group), piece.path)
+            yield from arrayfiles.ParquetGroups(handle, piece.path).tables(range(piece.start, piece.stop))
 
     def _records(self, piece):
         for raw, begin in texts(piece):

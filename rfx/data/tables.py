@@ -103,7 +103,20 @@ class File:
             return self._csv(reading, schema)
         self.format = FileFormat(self.kind)
         with self.open() as handle:
-            return {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": arrayfiles.parquet}[self.kind](handle, self.name)
+            if self.kind == "parquet":
+                return arrayfiles.parquet(handle, self.name)
+            read = {"npy": arrayfiles.npy, "npz": arrayfiles.npz}[self.kind]
+            return read(handle, self.name, lambda titles, named: self._forced(titles, named, schema))
+
+    def _forced(self, titles, named, schema) -> frozenset[int]:
+        """The positions of the columns of an array that are words by the schema; the targets may not be among the titles."""
+        if schema is None or schema.inputs is None:
+            return frozenset()
+        at = schema.target[1] if schema.target else len(titles)
+        lacking = len(titles) == schema.size - 1 and not (named and schema.named)
+        names = [*titles[:at], "", *titles[at:]] if lacking else titles
+        found = words_of(csvtext.Dialect(",", named, tuple(names), self.name), schema)
+        return frozenset(position - (position > at) for position in found - {at}) if lacking else found
 
     def _csv(self, reading, schema):
         known = None if schema is None else schema.format

@@ -1,0 +1,305 @@
+"""npy, npz and Parquet files: what each kind of array and column is read as, or the sentence that refuses it, and the memory."""
+
+import io
+import re
+import resource
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rfx.cli import main
+from rfx.data import arrayfiles, tables
+from rfx.data.learner import learn
+from rfx.data.reading import Reading
+from rfx.data.table import Words
+from rfx.errors import DataError
+
+pytestmark = pytest.mark.usefixtures("one_thread", "own_folders")
+N = 60
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 2))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def read(path):
+    return tables.File(path).read(Reading())
+
+
+def cells(column):
+    """The cells of a column, None where one is missing."""
+    if isinstance(column, Words):
+        return [None if code < 0 else column.values[code] for code in column.codes]
+    return column.tolist()
+
+
+def rfx(capfd, *words):
+    """(exit code, standard output, standard error) of a command."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    return stop.value.code, *capfd.readouterr()
+
+
+FAST = ("train", "--method", "rf", "--n-features", 20, "--gamma", 1, "--lam", 1)
+
+# ---------------------------------------------------------------------- numpy
+
+TYPES = ["?", "i1", "u1", "<i2", ">i2", "<u4", ">u4", "<i8", ">i8", "<u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "g"]
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("dtype", TYPES)
+def test_numbers_of_every_layout_are_read_as_numpy_has_them(dtype, order, tmp_path):
+    values = (np.arange(N * 3).reshape(N, 3) % 100).astype(dtype)
+    path = saved(tmp_path / "a.npz", X=np.asarray(values, order=order), y=values[:, 0])
+    found = read(path)
+    np.testing.assert_array_equal(np.column_stack(found.columns[:3]), values.astype(np.float64))
+    np.testing.assert_array_equal(found.columns[3], values[:, 0].astype(np.float64))
+    np.save(tmp_path / "a.npy", np.asarray(values, order=order))
+    np.testing.assert_array_equal(np.column_stack(read(tmp_path / "a.npy").columns), values.astype(np.float64))
+
+
+REFUSED = {
+    "complex": (X.astype(complex), "its array has complex numbers; numbers or words are needed"),
+    "dates": (np.zeros((N, 2), "M8[D]"), "its array has dates; numbers or words are needed"),
+    "spans": (np.zeros((N, 2), "m8[s]"), "its array has spans of time; numbers or words are needed"),
+    "records": (np.zeros((N, 2), [("a", "f8")]), "its array has records of several values; numbers or words are needed"),
+    "void": (np.zeros((N, 2), "V4"), "its array has records of several values"),
+    "row of records": (np.zeros(N, [("a", "f8"), ("b", "i4")]), r"has an array of the shape \(60,\); one of rows and columns"),
+    "one axis": (np.zeros(N), r"has an array of the shape \(60,\); .*; reshape\(-1, 1\) makes one column of it$"),
+    "images": (np.zeros((N, 2, 2)), r"has an array of the shape \(60, 2, 2\); .*; reshape\(len\(X\), -1\) makes rows of it$"),
+    "no axis": (np.array(3.0), r"has an array of the shape \(\); one of rows and columns, with some of both, is needed$"),
+    "no rows": (np.zeros((0, 2)), r"has an array of the shape \(0, 2\)"),
+    "no columns": (np.zeros((N, 0)), r"has an array of the shape \(60, 0\)"),
+    "objects": (X.astype(object), r"X holds Python objects, which are not read; .* such as X.astype\(float\) or X.astype\(str\)$"),
+    "Latin-1": (np.full((N, 2), b"caf\xe9"), "has words that are not UTF-8; save them as str$"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_inputs_that_are_no_table_are_refused_in_a_sentence(what, tmp_path):
+    array, message = REFUSED[what]
+    with pytest.raises(DataError, match=message):
+        read(saved(tmp_path / "a.npz", X=array, y=Y))
+    np.save(tmp_path / "a.npy", array)
+    with pytest.raises(DataError, match=message.replace("X holds", "it holds").replace("X.as", "array.as")):
+        read(tmp_path / "a.npy")
+
+
+TARGETS = {
+    "complex": (Y.astype(complex), "the array of targets has complex numbers"),
+    "dates": (np.zeros(N, "M8[s]"), "the array of targets has dates"),
+    "records": (np.zeros(N, [("a", "f8")]), "the array of targets has records"),
+    "a row": (Y.reshape(1, N), r"60 rows, but .*targets"),
+    "too few": (Y[1:], r"60 rows, but its targets have the shape \(59,\)"),
+    "no axis": (np.array(1), r"60 rows, but its targets have the shape \(\)"),
+    "objects": (Y.astype(object), r"y holds Python objects.*y.astype\(float\) or y.astype\(str\)"),
+}
+
+
+@pytest.mark.parametrize("what", TARGETS)
+def test_targets_that_are_none_are_refused_in_a_sentence(what, tmp_path):
+    array, message = TARGETS[what]
+    with pytest.raises(DataError, match=message):
+        read(saved(tmp_path / "a.npz", X=X, y=array))
+
+
+@pytest.mark.parametrize("y", [Y, np.where(Y, "yes", "no"), np.where(Y, b"yes", b"no")])
+def test_targets_in_one_column_are_targets(y, tmp_path):
+    flat, column = read(saved(tmp_path / "a.npz", X=X, y=y)), read(saved(tmp_path / "b.npz", X=X, y=y[:, None]))
+    assert cells(flat.columns[2]) == cells(column.columns[2])
+    sparse = tmp_path / "c.npz"
+    matrix = sp.csr_matrix(X)
+    parts = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data, "shape": matrix.shape, "format": b"csr"}
+    assert cells(read(saved(sparse, **parts, y=y[:, None]))[1]) == cells(flat.columns[2])
+
+
+def test_an_array_that_nothing_needs_is_not_read(tmp_path, capfd):
+    other = np.array([{"a": 1}, None], object)
+    path = saved(tmp_path / "a.npz", X=X, y=Y, notes=other, big=np.zeros(1000, complex))
+    assert rfx(capfd, *FAST, "--data", path)[0] == 0
+    with pytest.raises(DataError, match="feature_names holds Python objects"):
+        read(saved(tmp_path / "b.npz", X=X, y=Y, feature_names=np.array(["u", "v"], object)))
+
+
+def test_an_array_of_words_is_numbers_where_a_column_has_nothing_else(tmp_path, caplog):
+    words = np.array([["1.5", "a", "007"], ["", "b", "1e2"], ["-2", "a", "?"]])
+    for array in (words, np.char.encode(words)):
+        np.save(tmp_path / "a.npy", array)
+        found = read(tmp_path / "a.npy")
+        assert [cells(column) for column in found.columns][1] == ["a", "b", "a"]
+        np.testing.assert_array_equal(found.columns[0], [1.5, np.nan, -2])
+        np.testing.assert_array_equal(found.columns[2], [7, 100, np.nan])
+        assert "the words of" in caplog.text and "are read as numbers in the columns 1, 3" in caplog.text
+
+
+def test_a_column_of_words_stays_one_for_the_model(tmp_path, capfd):
+    """The training rows have a word among the digits of a column, the rows to predict do not."""
+    rows = np.array([["01", "a"], ["2", "b"], ["x", "a"], ["z", "b"]] * 15)
+    y = np.array(["yes", "no", "no", "yes"] * 15)
+    schema = learn(read(saved(tmp_path / "a.npz", X=rows, y=y)), Reading())
+    other = tables.File(saved(tmp_path / "b.npz", X=np.array([["01", "b"], ["2", "a"]]), y=y[:2])).read(Reading(), schema)
+    assert cells(other.columns[0]) == ["01", "2"]
+
+
+@pytest.mark.parametrize("key", ["X", "y", "feature_names"])
+@pytest.mark.parametrize("point", [0x110000, 0xFFFFFFFF, 0xD800])
+def test_words_beyond_unicode_are_a_sentence(key, point, tmp_path, capfd):
+    arrays = {"X": np.full((N, 2), "ab"), "y": np.where(Y, "yes", "no"), "feature_names": np.array(["u", "v"])}
+    arrays[key].view(np.uint32)[..., 0] = point
+    path = saved(tmp_path / "a.npz", **arrays)
+    code, _, said = rfx(capfd, *FAST, "--data", path)
+    assert code == 1 and said.endswith("has words with characters that Unicode does not have; it is damaged\n")
+
+
+def test_an_npz_is_one_whole_archive(tmp_path):
+    path = saved(tmp_path / "a.npz", X=X, y=Y)
+    whole = path.read_bytes()
+    for damaged in (whole + whole, whole + b"x", whole[:-1], b"x" + whole):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match="is no .npz file that can be read"):
+            read(path)
+    with zipfile.ZipFile(path, "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        for number in range(2):
+            content = io.BytesIO()
+            np.save(content, X + number)
+            archive.writestr("X.npy", content.getvalue())
+    with pytest.raises(DataError, match="it has two arrays of one name"):
+        read(path)
+
+
+def test_a_table_has_so_many_columns_at_most(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrayfiles, "MOST_COLUMNS", 3)
+    assert len(read(saved(tmp_path / "a.npz", X=np.zeros((2, 3)), y=[0, 1])).columns) == 4
+    with pytest.raises(DataError, match="has 4 columns, more than the 3 of a table that are read; a sparse matrix may have more"):
+        read(saved(tmp_path / "b.npz", X=np.zeros((2, 4)), y=[0, 1]))
+
+
+# ---------------------------------------------------------------------- Parquet
+
+
+def written(path, columns, **how):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path, **how)
+    return path
+
+
+LAYOUTS = [
+    {}, {"row_group_size": 7}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"compression": "zstd"}, {"compression": "none"},
+    {"data_page_size": 64, "dictionary_pagesize_limit": 64}, {"use_dictionary": False, "column_encoding": {"s": "DELTA_BYTE_ARRAY"}},
+    {"use_dictionary": False, "column_encoding": {"s": "DELTA_LENGTH_BYTE_ARRAY"}, "row_group_size": 11}, {"write_page_index": True},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary", "large_binary", "dictionary", "string_view"])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=range(len(LAYOUTS)))
+def test_words_of_every_layout_are_read_as_pyarrow_has_them(layout, kind, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    words = [None if number % 5 == 0 else f"é{number % 17}" * (number % 3) for number in range(N)]
+    if kind == "dictionary" and "DELTA" in str(layout):
+        pytest.skip("pyarrow itself does not read such a file")
+    types = {"dictionary": pyarrow.dictionary(pyarrow.int8(), pyarrow.string())}
+    column = pyarrow.array(words, types.get(kind) or getattr(pyarrow, kind)())
+    path = written(tmp_path / "a.parquet", {"a": np.arange(N), "s": column, "t": pyarrow.nulls(N), "y": X[:, 0]}, **layout)
+    found = read(path)
+    assert found.names == ["a", "s", "t", "y"]
+    assert cells(found.columns[1]) == words and cells(found.columns[2]) == [None] * N
+    np.testing.assert_array_equal(found.columns[0], np.arange(N))
+    np.testing.assert_array_equal(found.columns[3], X[:, 0])
+
+
+def test_columns_of_lists_are_refused_before_they_are_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    for column in ([[1, 2]] * 3, [{"b": 1}] * 3):
+        with pytest.raises(DataError, match="column 'a' is of type .*; numbers, truth values and words are read"):
+            read(written(tmp_path / "a.parquet", {"a": pyarrow.array(column), "y": [0, 1, 0]}))
+    with pytest.raises(DataError, match="column 'a' is of type fixed_size_binary"):
+        read(written(tmp_path / "a.parquet", {"a": pyarrow.array([b"x" * 99] * 3, pyarrow.binary(99)), "y": [0, 1, 0]}))
+
+
+# ---------------------------------------------------------------------- memory
+
+PEAK = """
+import sys
+from rfx.cli import main
+def used():
+    return next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+for path in sys.argv[1:]:
+    try:
+        main(["train", "--method", "rf", "--n-features", "20", "--gamma", "1", "--lam", "1", "--threads", "1", "--data", path])
+    except SystemExit as stop:
+        print("ended with", stop.code, "at", used(), "MiB", file=sys.stderr)
+"""
+
+
+def peaks(paths, monkeypatch):
+    """(exit code, standard error, MiB at the peak) of training on one file after the other, in a process of limited memory.
+
+    RFX_MAX_BYTES is a MiB.
+    """
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))
+
+    monkeypatch.setenv("RFX_MAX_BYTES", "1M")
+    words = [sys.executable, "-c", PEAK, *map(str, paths)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, preexec_fn=limited)
+    found = re.findall(r"(.*?)ended with (\d+) at (\d+) MiB\n", done.stderr, re.DOTALL)
+    assert len(found) == len(paths), done.stderr
+    return [(int(code), said, int(used)) for said, code, used in found]
+
+
+def zeros(path, **members):
+    """An npz file of zeros, written in pieces: name: (shape, dtype)."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, (shape, dtype) in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(member, header)
+                left = int(np.prod(shape)) * np.dtype(dtype).itemsize
+                while left:
+                    left -= member.write(bytes(min(left, 1 << 24)))
+    return path
+
+
+def bombs(folder):
+    """By what they are, small files that take much memory."""
+    word, small = "x" * 1_000_000, {"compression": "zstd"}
+    pyarrow = pytest.importorskip("pyarrow")
+    delta = {"use_dictionary": False, "column_encoding": {"a": "DELTA_BYTE_ARRAY"}, **small}
+    y = np.arange(200) % 2.0
+    n, ends = 20_000_000, pyarrow.array(np.arange(0, 20_000_001, 100_000), pyarrow.int32())
+    lists = pyarrow.ListArray.from_arrays(ends, pyarrow.array(np.zeros(n, "i1")))
+    sparse = {"data": ((n,), "?"), "indices": ((n,), "u1"), "indptr": ((2,), "u1"), "shape": ((2,), "u1"), "format": ((), "S3")}
+    return {
+        "small numbers": zeros(folder / "1.npz", X=((n, 1), "u1"), y=((n,), "u1")),
+        "one row": zeros(folder / "2.npz", X=((1, 500_000), "u1"), y=((1,), "u1")),
+        "long words": zeros(folder / "3.npz", X=((2, 1), "U9000000"), y=((2,), "u1")),
+        "long bytes": zeros(folder / "4.npz", X=((70, 1), "S1000000"), y=((70,), "u1")),
+        "a sparse matrix": zeros(folder / "5.npz", **sparse),
+        "one long word": written(folder / "6.parquet", {"a": [word] * 200, "y": y}, **small),
+        "words as differences": written(folder / "7.parquet", {"a": [word] * 200, "y": y}, **delta),
+        "different words": written(folder / "8.parquet", {"a": [f"{word}{k}" for k in range(200)], "y": y}, **small),
+        "lists": written(folder / "9.parquet", {"a": lists, "y": y}, **small),
+        "repeated numbers": written(folder / "10.parquet", {"a": np.zeros(n), "y": np.zeros(n)}, **small),
+    }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits and sizes of processes are Linux's")
+def test_small_files_that_take_much_memory_are_refused_before_it_is_taken(tmp_path, monkeypatch):
+    small, found = written(tmp_path / "a.parquet", {"a": X[:, 0], "y": Y}), bombs(tmp_path)
+    assert all(path.stat().st_size < 1 << 20 for path in found.values())
+    (code, said, least), *others = peaks([small, *found.values()], monkeypatch)
+    assert code == 0, said
+    for what, (code, said, used) in zip(found, others):
+        assert code == 1 and said.count("\n") == 1, (what, said)
+        assert "more than memory holds" in said or "is of type list" in said, (what, said)
+        assert used < least + 48, (what, used, least)

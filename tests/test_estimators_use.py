@@ -11,7 +11,7 @@ import pandas
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -133,7 +133,7 @@ def test_weights(estimator, tmp_path):
     assert clone(estimator).set_params(class_weight="balanced").fit(X, near).info_["weight_sum"] == pytest.approx(300)
     # a class without weight is none
     left = clone(estimator).set_params(class_weight={"near": 0}).fit(X, WORDS)
-    np.testing.assert_array_equal(left.classes_, ["far", "middle"])
+    np.testing.assert_array_equal(left.classes_, ["far", "middle", "near"])
     with pytest.raises(ValueError, match="class_weight has the label nowhere, which no row has"):
         clone(estimator).set_params(class_weight={"nowhere": 2}).fit(X, WORDS)
 
@@ -256,6 +256,43 @@ def test_sparse_rows_are_the_same_rows(estimator):
 
 
 # ------------------------------------------------------------------ pickles, copies, files
+
+
+@each([e for e in OF_METHODS + MAPS if "scaling" in e.get_params()])
+def test_sparse_rows_may_have_64_bit_indices(estimator):
+    rows = sp.random(60, 30, 0.2, format="csr", random_state=0)
+    wide = rows.copy()
+    wide.indices, wide.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    y = np.arange(60) % 2 if hasattr(estimator, "decision_function") else np.arange(60) % 7 / 2
+
+    def outcome(rows):
+        model = clone(estimator).set_params(scaling="none").fit(rows, y)
+        return model.predict(rows) if hasattr(model, "predict") else model.transform(rows)
+
+    found, expected = outcome(wide), outcome(rows)
+    assert found.shape == expected.shape and not (found != expected).sum()
+
+
+@each(OF_METHODS)
+def test_targets_in_a_column_are_as_in_a_row_with_a_warning(estimator):
+    y = target_of(estimator)
+    expected = clone(estimator).fit(X, y).predict(X)
+    with pytest.warns(DataConversionWarning):
+        found = clone(estimator).fit(X, y[:, None]).predict(X)
+    assert np.array_equal(found, expected)
+
+
+@each([e for e in CLASSIFIERS if "class_weight" in e.get_params()])
+def test_a_class_of_weight_zero_stays_a_class(estimator):
+    """As in LogisticRegression; it is never predicted."""
+    y = np.arange(300) % 3
+    by_rows = clone(estimator).fit(X, y, sample_weight=(y != 1) * 1.0)
+    by_class = clone(estimator).set_params(class_weight={1: 0.0}).fit(X, y)
+    for model in (by_rows, by_class):
+        assert model.classes_.tolist() == [0, 1, 2] and model.decision_function(X).shape == (300, 3)
+        assert not np.any(model.predict(X) == 1)
+    two = clone(estimator).fit(X, y == 1, sample_weight=(y != 1) * 1.0)
+    assert two.classes_.tolist() == [False, True] and not two.predict(X).any()
 
 
 @each(CHECKED)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from rfx import methods, parallel
 from rfx.errors import DataError, UsageError
@@ -31,18 +31,33 @@ def in_python():
 
 
 def rows(X):
-    """Rows as the methods take them: an array, or a csr_matrix with 32-bit indices."""
+    """Rows as the methods take them: an array, or a csr_matrix with 32-bit indices.
+
+    Raises ValueError for a sparse matrix of more entries or columns than 32 bits can count.
+    """
     if not sp.issparse(X):
         return X
+    most = np.iinfo(np.int32).max
+    if X.nnz > most or max(X.shape) > most:
+        raise ValueError(
+            f"a sparse matrix of the shape {X.shape} with {X.nnz:,} entries is too large: rows, columns and entries "
+            f"must each be at most {most:,}; give fewer rows, or partial_fit them in parts"
+        )
     return sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
 
 
 def checked(estimator, X, y="no_validation", reset=True, **options):
-    """X, or X and y, as scikit-learn checks them: float64, finite; an array or CSR. Sets or compares the inputs' number and names."""
-    options = {"accept_sparse": "csr", "accept_large_sparse": False, "dtype": np.float64, "reset": reset} | options
+    """X, or X and y, as scikit-learn checks them: float64, finite; an array or CSR. Sets or compares the inputs' number and names.
+
+    Sparse matrices may have 32-bit or 64-bit indices. Targets y of the shape (n, 1) become (n,), with scikit-learn's
+    DataConversionWarning.
+    """
+    options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset} | options
     if isinstance(y, str) and y == "no_validation":
         return rows(validate_data(estimator, X, **options))
     X, y = validate_data(estimator, X, y, **options)
+    if options.get("multi_output") and np.ndim(y) == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
     return rows(X), y
 
 

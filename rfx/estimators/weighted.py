@@ -39,10 +39,8 @@ class WeightedClassifier(Classifier):
             return X, y, {}
         with in_python():
             found = weights.of_rows(y, own, self.class_weight)
-        if found is None:
-            return X, y, {}
-        kept = np.flatnonzero(found)
-        return X[kept], y[kept], {"sample_weight": found[kept]}
+        # rows of weight zero are left out later, so that their classes stay classes
+        return X, y, {} if found is None else {"sample_weight": found}
 
 
 class WeightedRegressor(Regressor):

@@ -171,6 +171,7 @@ class Method(Choosing, Saved):
         if y.ndim != 1:
             raise UsageError(f"the targets have the shape {y.shape}, but method {self.name} takes one a row; doubly-sgd takes several")
         self.task = self.params["task"] or guess_task(y)
+        every = y
         X, y, self.weights = weights.counted(self, X, y, sample_weight)
         if self.task != "regression" and self.params["target_scaling"] != "none":
             raise UsageError(f"--target-scaling is {self.params['target_scaling']}, which is for regression, but the task is {self.task}")
@@ -180,7 +181,9 @@ class Method(Choosing, Saved):
         self._seconds_features = 0.0
         deadline = self.params["timeout"]
         self.deadline = None if deadline is None else time.monotonic() + deadline
-        return self.scaler.transform(X, dtype=self._input_dtype()), self._encode(y)
+        # a class whose rows all have weight zero stays a class
+        classes = np.unique(every) if self.weights is not None and self.task != "regression" else None
+        return self.scaler.transform(X, dtype=self._input_dtype()), self._encode(y, classes)
 
     def _choose_loss(self):
         name = self.params.get("loss") or ("squared" if self.task == "regression" else "squared_hinge")
@@ -189,14 +192,17 @@ class Method(Choosing, Saved):
             raise UsageError(f"--loss is {name}, but the task is {self.task}; choose squared, or set --task")
         return losses.get_loss(name)
 
-    def _encode(self, y) -> np.ndarray:
-        """Targets (n, k): the scaled target, or +-1 for each class against the others (one column for two classes)."""
+    def _encode(self, y, classes=None) -> np.ndarray:
+        """Targets (n, k): the scaled target, or +-1 for each class against the others (one column for two classes).
+
+        classes: the different labels, ascending; by default those of y.
+        """
         if self.task == "regression":
             self.classes = None
             self.target_scaler = TargetScaler.fit(y, self.params["target_scaling"], self.weights)
             return self.target_scaler.transform(y)[:, None]
         self.target_scaler = None
-        self.classes = np.unique(y)
+        self.classes = np.unique(y) if classes is None else classes
         if self.task == "binary" and len(self.classes) > 2:
             raise DataError(f"the task is binary, but the targets have {len(self.classes)} values; set --task multiclass")
         if len(self.classes) <= 2:

@@ -112,11 +112,11 @@ class DoublySgd(StreamMethod):
             raise UsageError("--keep-values is for the rows of a set that is known beforehand; use fit, or leave it out")
         return super().partial_fit(X, y, classes, sample_weight)
 
-    def _fit_source(self, source, chunks, buffer, start):
+    def _fit_source(self, source, chunks, buffer, start, classes=None):
         self._rewindable = source.rewindable
         if self.params["keep_values"] and not source.rewindable:
             raise UsageError(f"{source.name} is read once, but --keep-values is for {_KEPT}; give a file")
-        super()._fit_source(source, chunks, buffer, start)
+        super()._fit_source(source, chunks, buffer, start, classes)
         self.solver.held = None
         return self
 

@@ -39,8 +39,8 @@ class DualMethod(StreamMethod):
     def _step(self, X, Y, index, own):
         return self.solver.step(X, Y, index)
 
-    def _fit_source(self, source, chunks, buffer, start):
-        super()._fit_source(source, chunks, buffer, start)
+    def _fit_source(self, source, chunks, buffer, start, classes=None):
+        super()._fit_source(source, chunks, buffer, start, classes)
         if self.params["gap"]:
             source.rewind()
 

@@ -82,7 +82,10 @@ class StreamMethod(Method):
         y (n, k) has several targets a row, for regression. sample_weight: (n,) weights of the rows, None for ones.
         """
         start = time.perf_counter()
-        X, y, self.weights = stream_weights.counted(self, X, targets.checked(X, y), sample_weight)
+        every = targets.checked(X, y)
+        X, y, self.weights = stream_weights.counted(self, X, every, sample_weight)
+        # a class whose rows all have weight zero stays a class
+        classes = np.unique(every) if len(y) < len(every) and self.task != "regression" else None
         self.batch_weights = stream_weights.BatchWeights(self.weights)
         p = self.params
         if examples.endless(p):
@@ -92,7 +95,7 @@ class StreamMethod(Method):
         if p["virtual"] != "none":
             X, y = examples.fixed(p["virtual"], X, y, p["seed"], p["virtual_copies"])
         source = ArraySource(X, y, p["seed"], p["replace"], self.weights)
-        return self._fit_source(source, lambda: iter([(X, y)]), 0, start)
+        return self._fit_source(source, lambda: iter([(X, y)]), 0, start, classes)
 
     @parallel.one_blas_thread()
     def fit_stream(self, source: Source):
@@ -137,7 +140,7 @@ class StreamMethod(Method):
         self._finish(self.seconds)
         return self
 
-    def _fit_source(self, source, chunks, buffer, start):
+    def _fit_source(self, source, chunks, buffer, start, classes=None):
         deadline = self.params["timeout"]
         self.deadline = None if deadline is None else time.monotonic() + deadline
         p = self.params
@@ -145,7 +148,7 @@ class StreamMethod(Method):
         stream = Stream(source, p["batch"], buffer, p["seed"], None if endless and source.rewindable else p["epochs"])
         saved = self._checkpoint.load(self) if self._checkpoint else None
         if saved is None:
-            self._learn(chunks)
+            self._learn(chunks, classes)
             stream = Stream(source, p["batch"], buffer, p["seed"], stream.epochs)
             self._start()
         else:

@@ -4,6 +4,7 @@ import dataclasses
 import decimal
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -39,19 +40,28 @@ class Path:
 
 
 class LabelWeights:
-    """The kind of an option that gives labels a weight: `balanced`, or LABEL:WEIGHT,…"""
+    """The kind of an option that gives labels a weight: `balanced`, or LABEL:WEIGHT,…
+
+    A label with a comma, or with a double quote at its beginning, stands in double quotes, with each quote in it doubled;
+    of several colons the last is before the weight.
+    """
 
     BALANCED = "balanced"
+    _PAIR = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^",][^,]*?))\s*:([^,:]*)(,|$)')
 
-    @staticmethod
-    def values(text: str) -> dict[float, float]:
+    @classmethod
+    def values(cls, text: str) -> dict[str, float]:
         """{label: weight}, each 0 or more; ValueError when the text says none, or a label twice."""
-        found = {}
-        for pair in str(text).split(","):
-            label, weight = (float(part) for part in pair.split(":"))
-            if not (math.isfinite(label) and math.inf > weight >= 0) or label in found:
+        found, at, more = {}, 0, True
+        while more:
+            pair = cls._PAIR.match(str(text), at)
+            if pair is None:
                 raise ValueError(text)
-            found[label] = weight
+            quoted, plain, weight, comma = pair.groups()
+            label = plain if quoted is None else quoted.replace('""', '"')
+            if label in found or not math.inf > float(weight) >= 0:
+                raise ValueError(text)
+            found[label], at, more = float(weight), pair.end(), bool(comma)
         return found
 
 
@@ -110,7 +120,7 @@ class Option:
         if self.kind is Path:
             return f"HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to {Path.MOST}, such as 1000:1:20"
         if self.kind is LabelWeights:
-            return "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1"
+            return "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or emu:20"
         if self.kind is Widths:
             return "whole numbers from 1 to 1,000,000 with commas between them, such as 400,100"
         choices = self.meanings()

@@ -149,7 +149,7 @@ def test_what_can_have_no_weights_is_refused():
     with pytest.raises(UsageError, match="--class-weight is balanced, which has to count"):
         made("norma", class_weight="balanced").fit_stream(ArraySource(X, y))
     for train in (lambda method, y: method.fit(X, y), lambda method, y: method.partial_fit(X, y)):
-        with pytest.raises(UsageError, match="--class-weight has the label 7.0, which no row has"):
+        with pytest.raises(UsageError, match="--class-weight has the label 7, which no row has"):
             train(made("norma", class_weight="7:2"), y)
         with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
             train(made("norma", class_weight="1:2", task="regression"), regression)

@@ -84,7 +84,9 @@ def _plural(count, word):
 
 
 def _labels(labels, counts, low, high, mean):
+    from rfx.data.labelwords import number_text
+
     if labels is not None and len(labels) <= _MOST_LABELS:
-        return "labels " + ", ".join(f"{label:g} ({count:,})" for label, count in zip(labels, counts))
+        return "labels " + ", ".join(f"{number_text(label)} ({count:,})" for label, count in zip(labels, counts))
     number = "very many" if labels is None else f"{len(labels):,}"
     return f"{number} different labels from {low:g} to {high:g}, mean {mean:g}"

@@ -288,7 +288,9 @@ def print_measures(found: dict) -> None:
         if name in found:
             digits = ".4f" if name not in ("rmse", "mae") else ".6g"
             click.echo(f"{heading:<18} {found[name]:{digits}}")
-    labels = [f"{label:g}" if isinstance(label, float) else str(label) for label in found.get("labels", ())]
+    from rfx.data.labelwords import number_text
+
+    labels = [number_text(label) if isinstance(label, float) else str(label) for label in found.get("labels", ())]
     if len(labels) > _MOST_SHOWN:
         click.echo(f"{'confusion':<18} {len(labels)} classes; --json has it")
     elif labels:

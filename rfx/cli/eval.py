@@ -35,9 +35,11 @@ from rfx.cli.common import (
 def command(model, dataset, split, results, zero_based, header, strict, as_json):
     """Score a model file on a data set's test rows, or on all rows of a file.
 
-    Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC (of several the mean of each
-    against the others), log-loss where the model has probabilities (`rfx info` says whether), and the confusion matrix. Regression:
-    RMSE, MAE and R2 in the target's own units; `rmse` in the row is in units of the scaled target.
+    Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC (of several the
+    mean of each against the others), log-loss where the model has probabilities (`rfx info` says whether), and the
+    confusion matrix. Rows with a label that the model never saw count as wrong; a warning names the label, F1 is then
+    the mean over all labels, and AUC and log-loss are left out. Regression: RMSE, MAE and R2 in the target's own
+    units; `rmse` in the row is in units of the scaled target.
     """
     import os
 

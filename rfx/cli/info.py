@@ -84,7 +84,9 @@ def _lines(method, found):
 
 def _named(names) -> str:
     """The first of the names, in a row."""
+    from rfx.data.labelwords import number_text
+
     if names is None:
         return ""
-    texts = [f"{name:g}" if isinstance(name, float) else str(name) for name in names[:MOST_NAMED]]
+    texts = [number_text(name) if isinstance(name, float) else str(name) for name in names[:MOST_NAMED]]
     return ": " + ", ".join(texts) + (", …" if len(names) > MOST_NAMED else "")

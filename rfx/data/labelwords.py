@@ -1,6 +1,7 @@
 """LIBSVM text whose labels are words, or that has none: rewritten with numbers as labels for the reader of strict text."""
 
 import re
+from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
@@ -12,7 +13,44 @@ _HEAD = 1 << 16
 _FIRST = re.compile(rb"^[ \t\r]*+([^ \t\r\n#]++)", re.MULTILINE)
 _WORD = re.compile(rb"(?:[A-Za-z_]|[^\x00-\x7f])[^:]*+")
 _NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?")
 _ENTRY = re.compile(rb"[0-9]++:")
+
+
+def number_text(value: float) -> str:
+    """A number in the shortest digits that read back to the same float64; whole numbers without `.0`."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def value(text: str) -> Decimal | None:
+    """The exact number that a text spells; None where it is no number."""
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent of very many digits
+        return None
+
+
+def matched(words: list[str], labels: list[str]) -> list[int]:
+    """The place among the labels of each word, -1 where it is none of them.
+
+    By the spelling; else, of a word that is a number, the only label that is the same number: 1.0 is 1.
+    """
+    places = {label: place for place, label in enumerate(labels)}
+    same: dict[Decimal, list[int]] = {}
+    if any(word not in places for word in words):
+        for place, label in enumerate(labels):
+            same.setdefault(value(label), []).append(place)
+        same.pop(None, None)
+
+    def place_of(word):
+        if word in places:
+            return places[word]
+        found = same.get(value(word), ())
+        return found[0] if len(found) == 1 else -1
+
+    return [place_of(word) for word in words]
 
 
 def is_word(word: bytes) -> bool:

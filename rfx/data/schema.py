@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from rfx.data.csvtext import is_number
+from rfx.data.labelwords import number_text
 from rfx.data.reading import FileFormat
 from rfx.data.table import Table, Words, check_finite
 from rfx.errors import DataError, RfxWarning
@@ -17,6 +18,8 @@ from rfx.errors import DataError, RfxWarning
 # Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
 _SPARSE_WIDTH = 256
 _SHOWN = 5
+# What becomes of rows whose labels a model does not have, as messages say it.
+NEVER_SEEN = "rows with them count as wrong"
 
 
 @dataclass
@@ -206,7 +209,14 @@ class Schema:
 def shown(method, labels) -> list:
     """The words that the labels (n,) of a trained method stand for, where they are words; else themselves, as numbers."""
     known = method.schema.labels if method.schema is not None and method.task != "regression" else None
-    return np.asarray(labels).tolist() if known is None else [known[int(label)] if label < len(known) else "unknown" for label in labels]
+    return np.asarray(labels).tolist() if known is None else [label_text(method.schema, label) for label in labels]
+
+
+def label_text(schema: Schema | None, label: float) -> str:
+    """A label of encoded targets as messages print it: the word that it stands for, or the number in its shortest form."""
+    if schema is None or schema.labels is None:
+        return number_text(label)
+    return schema.labels[int(label)] if label < len(schema.labels) else "unknown"
 
 
 def _listed(names) -> str:
@@ -292,7 +302,8 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
             f"none of the labels of {name} ({', '.join(new[:_SHOWN]):.200}) is among the model's ({', '.join(labels[:_SHOWN]):.200})"
         )
     if new:
-        warnings.warn(f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200}", RfxWarning, stacklevel=2)
+        message = f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200}; {NEVER_SEEN}"
+        warnings.warn(message, RfxWarning, stacklevel=2)
     extra = {word: len(labels) + place for place, word in enumerate(new)}
     return np.array([known.get(word, extra.get(word, -1)) for word in values.values], np.float64)[values.codes]
 

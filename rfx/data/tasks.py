@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 
+from rfx.data.labelwords import number_text
 from rfx.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -28,10 +29,10 @@ def guess_of(values, counts) -> str:
     """`guess_task` of the different targets `values`, ascending, each of which so many rows have."""
     whole = bool(np.all(values == np.round(values)))
     kind = "whole numbers" if whole else "numbers"
-    seen = f"{len(values):,} different {kind} from {values[0]:g} to {values[-1]:g}"
+    seen = f"{len(values):,} different {kind} from {number_text(values[0])} to {number_text(values[-1])}"
     if len(values) <= 2:
         task = "binary" if len(values) == 2 else "multiclass" if whole else "regression"
-        seen = f"{' and '.join(f'{value:g}' for value in values)} only"
+        seen = f"{' and '.join(map(number_text, values))} only"
     elif not whole or len(values) > FEWEST_NUMBERS:
         task = "regression"
     elif len(values) <= MOST_CLASSES and counts.min() >= max(_FEWEST_ROWS, _SMALLEST_SHARE * counts.sum() / len(values)):

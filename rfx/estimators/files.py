@@ -9,8 +9,10 @@ import contextlib
 import numpy as np
 
 from rfx import methods, model
+from rfx.data import schema
 from rfx.data.schema import Input, Schema
 from rfx.errors import DataError
+from rfx.methods import weights
 from rfx.options import LabelWeights
 
 # Entry of the header; the command line needs nothing of it.
@@ -32,9 +34,9 @@ def save(estimator, path) -> int:
         method.schema = Schema(labels=words)
     if words is None and hasattr(estimator, "classes_"):
         known["kind"] = estimator.classes_.dtype.str
-    weights = getattr(estimator, "class_weight", None)
-    if weights is not None:
-        known["class_weight"] = weights if isinstance(weights, str) else [[_item(label), float(own)] for label, own in weights.items()]
+    given = getattr(estimator, "class_weight", None)
+    if given is not None:
+        known["class_weight"] = given if isinstance(given, str) else [[_item(label), float(own)] for label, own in given.items()]
     return method.save(path, **{ENTRY: known})
 
 
@@ -76,17 +78,18 @@ def _parameters(kind, method) -> dict:
     defaults, known = method.defaults(method.params.get("kernel")), kind.__init__.__signature__.parameters
     found = {name: value for name, value in method.params.items() if name in known and value != defaults.get(name)}
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):
-        found["class_weight"] = LabelWeights.values(found["class_weight"])
+        by_code = weights.by_code(found["class_weight"], method.schema)
+        found["class_weight"] = {label: own for code, own in by_code.items() for label in schema.shown(method, [code])}
     return found
 
 
 def _recall(estimator, method, known):
     """Labels, names of inputs and class weights; DataError where they are not what save writes."""
-    schema = method.schema
-    if schema is not None and schema.inputs is not None and schema.named:
-        estimator.feature_names_in_ = np.array(schema.titles(), dtype=object)
+    learnt = method.schema
+    if learnt is not None and learnt.inputs is not None and learnt.named:
+        estimator.feature_names_in_ = np.array(learnt.titles(), dtype=object)
     if method.classes is not None:
-        estimator.classes_ = _labels(method.classes, None if schema is None else schema.labels, known.get("kind"))
+        estimator.classes_ = _labels(method.classes, None if learnt is None else learnt.labels, known.get("kind"))
     if known.get("class_weight") is not None and "class_weight" in estimator.get_params():
         estimator.class_weight = _class_weight(known["class_weight"])
 

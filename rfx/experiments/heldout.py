@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx import methods
+from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 from rfx.methods.calibration import Calibration
 from rfx.options import Option
@@ -52,7 +53,8 @@ def judged(spec: dict, split, final, progress=None) -> HeldOut:
     Raises DataError where there are too few rows.
     """
     y, classes = np.asarray(split.y_train), final.task != "regression"
-    parts = folds(y, classes, spec.get("seed") or 0, spec.get("cv"), None if spec.get("cv") else spec.get("holdout") or SHARE)
+    share = None if spec.get("cv") else spec.get("holdout") or SHARE
+    parts = folds(y, classes, spec.get("seed") or 0, spec.get("cv"), share, split.schema)
     options = {name: value for name, value in spec["options"].items() if value is not None} | {"task": final.task}
     found, rows = [], []
     for number, (kept, out) in enumerate(parts):
@@ -86,22 +88,24 @@ def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
     """For each of the models the curve that makes probabilities of its decision values."""
     if final.task == "regression":
         raise UsageError("--calibrate is for classes, but the task is regression")
-    return [Calibration.fit(kind, decision, held.y, final.classes, held.by) for decision in held.decisions]
+    return [Calibration.fit(kind, decision, held.y, final.classes, held.by, final.schema) for decision in held.decisions]
 
 
-def folds(y, classes: bool, seed: int, cv: int | None = None, holdout: float | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
+def folds(
+    y, classes: bool, seed: int, cv: int | None = None, holdout: float | None = None, schema: Schema | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """(rows to fit to, rows to judge by), both sorted: cv parts in turn, or the share `holdout` once; drawn by the seed.
 
-    Classes have their share of every part, as far as that goes. Raises DataError where there are too few rows for that, or a class
-    has but one.
+    Classes have their share of every part, as far as that goes. schema: of the labels, for messages. Raises DataError where
+    there are too few rows for that, or a class has but one.
     """
     option = f"--cv {cv}" if cv else f"--holdout {holdout:g}"
     order = np.random.default_rng(seed).permutation(len(y))
     if classes:
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:
-            label = labels[np.argmin(counts)]
-            raise DataError(f"{option} needs two rows of each class at least, but only 1 row is {label!s:.40}; leave that row out")
+            label = label_text(schema, labels[np.argmin(counts)])
+            raise DataError(f"{option} needs two rows of each class at least, but only 1 row is {label:.40}; leave that row out")
         order = order[np.argsort(y[order], kind="stable")]
     places = np.arange(len(y))
     if cv:

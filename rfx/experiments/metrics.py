@@ -13,6 +13,9 @@ def measures(method, decision, y) -> dict:
     mean over each class against the others), log_loss where the model has probabilities, labels, confusion (a row for each true
     label, a column for each predicted one). Regression, in the target's own units: rmse, mae, r2. What is not defined for these
     rows, such as auc where all are of one class, is left out.
+
+    Rows whose label is not among the model's count as wrong: in accuracy, in balanced_accuracy, as classes of their own, and in f1,
+    which is then the mean over all labels, of two classes, too. auc and log_loss need a value for each label and are left out.
     """
     y = np.asarray(y)
     found = method.labels(decision)
@@ -21,19 +24,20 @@ def measures(method, decision, y) -> dict:
     from sklearn import metrics
 
     labels = np.unique(np.concatenate([method.classes, y]))
-    two = len(method.classes) == 2
+    known = len(labels) == len(method.classes)
+    two = known and len(method.classes) == 2
     more = {"f1": float(metrics.f1_score(y, found, labels=method.classes[-1:] if two else labels, average="macro", zero_division=0))}
     # several classes: what tells one from all others is its probability, of two the decision value is as good and has no ties
     values = calibration.probabilities(method, decision) if decision.ndim > 1 and calibration.has(method) else decision
     columns = values[:, None] if values.ndim == 1 else values
     areas = [
         metrics.roc_auc_score(y == label, column)
-        for label, column in zip(method.classes[-1:] if two else method.classes, columns.T)
+        for label, column in zip(method.classes[-1:] if len(method.classes) == 2 else method.classes, columns.T)
         if 0 < np.count_nonzero(y == label) < len(y)
     ]
-    if areas and len(method.classes) > 1:
+    if areas and known and len(method.classes) > 1:
         more["auc"] = float(np.mean(areas))
-    if calibration.has(method) and np.isin(y, method.classes).all():
+    if known and calibration.has(method):
         sure = calibration.probabilities(method, decision)[np.arange(len(y)), np.searchsorted(method.classes, y)]
         more["log_loss"] = float(-np.log(np.maximum(sure, np.finfo(np.float64).eps)).mean())
     confusion = metrics.confusion_matrix(y, found, labels=labels)

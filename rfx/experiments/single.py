@@ -164,6 +164,7 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     if X.shape[0] == 0:
         raise DataError("there are no rows to evaluate on")
     y = np.asarray(y, dtype=np.float64)
+    method.warn_of_unknown(y)
     start = time.perf_counter()
     decision = method.decision_function(X)
     score = method.judge(decision, y)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rfx import env, kernels, methods
 from rfx.data.scaling import Scaler
-from rfx.errors import RfxError, UsageError
+from rfx.errors import DataError, RfxError, UsageError
 from rfx.experiments import heldout, keys, metrics, results
 from rfx.methods.calibration import Calibration
 from rfx.methods.gamma import has_gamma
@@ -92,7 +92,8 @@ class Search:
         if (self.metric == "rmse") != (self.task == "regression"):
             raise UsageError(f"--metric is {self.metric}, but the task is {self.task}")
         self.sign = METRICS[self.metric]
-        self.parts = heldout.folds(self.y, self.task != "regression", seed, cv, None if cv else holdout or heldout.SHARE)
+        share = None if cv else holdout or heldout.SHARE
+        self.parts = heldout.folds(self.y, self.task != "regression", seed, cv, share, split.schema)
         self.how = {"cv": cv, "holdout": None if cv else holdout or heldout.SHARE}
         self.kernels_asked, self.file = list(kernels_asked), results_file
         self.source = source or {"dataset": split.name, "split": split.split}
@@ -292,8 +293,13 @@ class Search:
             return model.judge(decision, y)["score"]
         if self.metric == "log_loss":
             # by Platt's curve, of two numbers, from the rows that it is judged by: no candidate gains by it more than others
-            model.calibration = Calibration.fit("platt", decision, y, model.classes, "the rows that were held out")
-        return metrics.measures(model, decision, y)[self.metric]
+            model.calibration = Calibration.fit("platt", decision, y, model.classes, "the rows that were held out", self.split.schema)
+        # a class of a few rows may be missing among those that a trial is fitted to
+        known = np.isin(y, model.classes) if self.metric in ("auc", "log_loss") else slice(None)
+        found = metrics.measures(model, decision[known], y[known])
+        if self.metric not in found:
+            raise DataError(f"--metric {self.metric} is not defined where held-out rows are all of one class; choose accuracy")
+        return found[self.metric]
 
     # ------------------------------------------------------------------ rows
 

@@ -1,6 +1,7 @@
 """What all methods share: options, scaling, targets, one-vs-all, prediction; choices are in rfx.methods.choices, files in .saved."""
 
 import time
+import warnings
 from functools import cache
 
 import numpy as np
@@ -8,8 +9,8 @@ import numpy as np
 from rfx import kernels, losses, parallel
 from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler, as_floats
-from rfx.data.schema import Schema
-from rfx.errors import DataError, UsageError, or_near
+from rfx.data.schema import NEVER_SEEN, Schema, label_text
+from rfx.errors import DataError, RfxWarning, UsageError, or_near
 from rfx.methods import gamma, weights, width
 from rfx.methods.calibration import Calibration
 from rfx.methods.choices import Choosing
@@ -20,10 +21,6 @@ from rfx.solvers.base import Budget, Solution, for_output, stack
 
 # What numpy would say of an overflow on the way: what comes out is checked instead.
 UNSAID = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
-
-
-def _listed(labels) -> str:
-    return ", ".join(f"{label:g}" for label in labels[:10]) + (", …" if len(labels) > 10 else "")
 
 
 class Method(Choosing, Saved):
@@ -282,9 +279,19 @@ class Method(Choosing, Saved):
     def score(self, X, y) -> dict:
         """metric and score: accuracy for classes, rmse in units of the scaled target for regression.
 
-        Raises DataError where no label is one of the model's classes.
+        Raises DataError where no label is one of the model's classes, and warns where some are not: these rows count as wrong.
         """
+        self.warn_of_unknown(y)
         return self.judge(self.decision_function(X), y)
+
+    def warn_of_unknown(self, y) -> None:
+        """Warn of labels y (n,) that are numbers and not among the model's; of words the reader of their file warns."""
+        if self.task == "regression" or (self.schema is not None and self.schema.labels is not None):
+            return
+        new = np.setdiff1d(y, self.classes)
+        if len(new):
+            message = f"the rows have labels that the model never saw: {self._listed(new)}; {NEVER_SEEN}"
+            warnings.warn(message, RfxWarning, stacklevel=2)
 
     def judge(self, decision, y) -> dict:
         """What score returns, from decision_function's values."""
@@ -294,8 +301,13 @@ class Method(Choosing, Saved):
                 raise DataError(f"targets of the shape {np.shape(y)} don't go with a model whose values have the shape {decision.shape}")
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
         if not np.isin(y, self.classes).any():
-            raise DataError(f"none of the labels ({_listed(np.unique(y))}) is among the model's classes ({_listed(self.classes)})")
+            listed = self._listed(np.unique(y)), self._listed(self.classes)
+            raise DataError(f"none of the labels ({listed[0]}) is among the model's classes ({listed[1]})")
         return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
+
+    def _listed(self, labels) -> str:
+        """The first of some labels, as messages list them."""
+        return ", ".join(label_text(self.schema, label) for label in labels[:10]) + (", …" if len(labels) > 10 else "")
 
     @property
     def letters(self) -> bytes | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, softmax
 
+from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 
 KINDS = {"platt": "a sigmoid", "isotonic": "any rising curve, for a thousand rows or more"}
@@ -28,9 +29,10 @@ class Calibration:
     curves: list[tuple[np.ndarray, np.ndarray]]
 
     @classmethod
-    def fit(cls, kind: str, decision, y, classes, by: str) -> "Calibration":
+    def fit(cls, kind: str, decision, y, classes, by: str, schema: Schema | None = None) -> "Calibration":
         """Learn from decision values (n,) or (n, classes) of rows that the models did not see, with labels y (n,).
 
+        classes: the models' labels, ascending. by: how the rows were held out. schema: of the labels, for messages.
         Raises DataError where one of two outcomes never occurs.
         """
         columns = decision[:, None] if decision.ndim == 1 else decision
@@ -39,9 +41,8 @@ class Calibration:
         for values, label in zip(columns.T, labels, strict=True):
             hit = y == label
             if hit.all() or not hit.any():
-                raise DataError(
-                    f"probabilities can't be calibrated: {'all' if hit.all() else 'none'} of the held-out rows are {label!s:.40}"
-                )
+                share = "all" if hit.all() else "none"
+                raise DataError(f"probabilities can't be calibrated: {share} of the held-out rows are {label_text(schema, label):.40}")
             curves.append(_platt(values, hit) if kind == "platt" else _isotonic(values, hit))
         return cls(kind, len(y), by, curves)
 

@@ -20,18 +20,19 @@ class BatchWeights:
         self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
 
     @classmethod
-    def of_stream(cls, class_weight: str | None) -> "BatchWeights":
+    def of_stream(cls, method) -> "BatchWeights":
         """By the option class_weight alone. Raises UsageError for `balanced`, which has to know all rows."""
-        if class_weight == LabelWeights.BALANCED:
+        by_label = weights.by_code(method.params.get("class_weight"), method.schema)
+        if by_label == LabelWeights.BALANCED:
             raise UsageError("--class-weight is balanced, which has to count all rows beforehand; in a stream give LABEL:WEIGHT")
-        return cls(by_label=None if class_weight is None else LabelWeights.values(class_weight))
+        return cls(by_label=by_label)
 
     def check(self, method) -> None:
         """Refuse, with a UsageError, weights of labels that the method has not learnt."""
         if self.by_label and method.task == "regression":
             raise weights.not_for_regression(method.params["class_weight"])
         if self.by_label:
-            weights.of_labels(method.classes, self.by_label)
+            weights.of_labels(method.classes, self.by_label, method.schema)
 
     def relative(self) -> np.ndarray | None:
         """(n,) the rows' own weights over their mean; None where there are none."""

@@ -105,7 +105,7 @@ class StreamMethod(Method):
             raise UsageError("--virtual needs the rows in memory; leave out --stream")
         if self.params["replace"]:
             raise UsageError("--replace needs the rows in memory; leave out --stream")
-        self.weights, self.batch_weights = None, stream_weights.BatchWeights.of_stream(self.params.get("class_weight"))
+        self.weights, self.batch_weights = None, stream_weights.BatchWeights.of_stream(self)
         head = self.params["head"] or (None if source.rewindable else HEAD)
         if head is None and not source.rewindable:
             raise DataError(f"{source.name} can be read once")
@@ -129,7 +129,7 @@ class StreamMethod(Method):
         sample_weight: (n,) weights of the rows, None for ones; the loss of each is multiplied by its weight over the mean of all so far.
         """
         y = targets.checked(X, y, None if self.solver is None else self.n_targets)
-        given, fresh = weights.of_rows(y, sample_weight), stream_weights.BatchWeights.of_stream(self.params.get("class_weight"))
+        given, fresh = weights.of_rows(y, sample_weight), stream_weights.BatchWeights.of_stream(self)
         self.batch_weights.by_label = fresh.by_label
         if self.solver is None:
             self.batch_weights = fresh

@@ -3,6 +3,7 @@
 import numpy as np
 
 from rfx.data import guess_task
+from rfx.data.schema import label_text
 from rfx.errors import DataError, UsageError
 
 
@@ -59,8 +60,9 @@ def encode(method, y) -> np.ndarray:
     place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     unknown = classes[place] != y
     if unknown.any():
-        known = ", ".join(f"{label:g}" for label in classes[:10])
-        raise DataError(f"the label {y[np.argmax(unknown)]:g} was not among the rows that labels were learnt from ({known}); raise --head")
+        known = ", ".join(label_text(method.schema, label) for label in classes[:10])
+        new = label_text(method.schema, y[np.argmax(unknown)])
+        raise DataError(f"the label {new} was not among the rows that labels were learnt from ({known}); raise --head")
     if len(classes) <= 2:
         positive = classes[-1] if len(classes) == 2 or classes[0] > 0 else np.inf
         return np.where(y == positive, 1.0, -1.0)[:, None]

@@ -7,6 +7,8 @@ features and their targets are multiplied by the roots of the weights; the other
 
 import numpy as np
 
+from rfx.data import labelwords
+from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 from rfx.losses import Weighted
 from rfx.operators.scaled import ScaledRows
@@ -15,7 +17,8 @@ from rfx.options import LabelWeights, Option
 CLASS_WEIGHT = Option(
     "class_weight",
     LabelWeights,
-    "Weights of rows by their label, of those that are not named 1; balanced: in inverse proportion to how many rows have it.",
+    "Weights of rows by their label, of those that are not named 1; a label with a comma stands in double quotes; balanced: in "
+    "inverse proportion to how many rows have it.",
 )
 # Solvers that take none.
 WITHOUT = ("liblinear", "libsvm", "prcd")
@@ -31,7 +34,7 @@ def counted(method, X, y, sample_weight):
         raise not_for_regression(class_weight)
     if sample_weight is not None:
         check_method(method)
-    weights = of_rows(y, sample_weight, class_weight)
+    weights = of_rows(y, sample_weight, by_code(class_weight, method.schema))
     if weights is None:
         return X, y, None
     if method.params.get("solver") in WITHOUT:
@@ -74,9 +77,37 @@ def of_rows(y, sample_weight=None, class_weight=None) -> np.ndarray | None:
     return None if np.all(weights == 1) else weights
 
 
+def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, float] | str | None:
+    """The option class_weight with encoded targets for its labels: {target: weight}, `balanced`, or None.
+
+    Labels are found by their spelling, else by their number. Raises UsageError for one that is not among those of the schema.
+    """
+    if class_weight is None or class_weight == LabelWeights.BALANCED:
+        return class_weight
+    given = LabelWeights.values(class_weight)
+    labels = None if schema is None else schema.labels
+    codes = [labelwords.value(label) for label in given] if labels is None else labelwords.matched(list(given), labels)
+    found: dict[float, float] = {}
+    for (label, weight), code in zip(given.items(), codes):
+        if code is None or (labels is not None and code < 0):
+            raise _no_label(label)
+        if float(code) in found:
+            raise UsageError(f"--class-weight is {class_weight:.80}, which names the label {label:.40} twice")
+        found[float(code)] = weight
+    return found
+
+
+def _shown(schema, label) -> str:
+    return label_text(schema, label) if isinstance(label, (int, float)) else str(label)
+
+
+def _no_label(label) -> UsageError:
+    return UsageError(f"--class-weight has the label {label!s:.40}, which no row has")
+
+
 def _by_label(y, class_weight, weights):
     labels, places = np.unique(y, return_inverse=True)
-    if class_weight == "balanced":
+    if isinstance(class_weight, str) and class_weight == LabelWeights.BALANCED:
         sums = np.bincount(places, weights, len(labels))
         present = sums > 0
         factors = np.divide(sums.sum() / np.count_nonzero(present), sums, out=np.zeros(len(labels)), where=present)
@@ -84,20 +115,27 @@ def _by_label(y, class_weight, weights):
     return of_labels(labels, class_weight)[places]
 
 
-def of_labels(labels, class_weight) -> np.ndarray:
+def of_labels(labels, class_weight, schema: Schema | None = None) -> np.ndarray:
     """The weights (k,) of the different labels (k,) by LABEL:WEIGHT,… or {label: weight}, 1 for those that are not named.
 
-    Raises UsageError for a label that is not among them, or a weight that is none.
+    schema: of labels that are encoded, for messages. Raises UsageError for a label that is not among them, or a weight that is none.
     """
-    given = LabelWeights.values(class_weight) if isinstance(class_weight, str) else dict(class_weight)
     known = {label: place for place, label in enumerate(labels.tolist())}
+    if isinstance(class_weight, str):
+        given = LabelWeights.values(class_weight)
+        names = [_shown(None, label) for label in known]
+        places = dict(zip(given, labelwords.matched(list(given), names)))
+    else:
+        given = dict(class_weight)
+        places = {label: known.get(label, -1) for label in given}
     factors = np.ones(len(labels))
     for label, weight in given.items():
-        if label not in known:
-            raise UsageError(f"--class-weight has the label {label!s:.40}, which no row has")
+        shown = _shown(schema, label)
+        if places[label] < 0:
+            raise _no_label(shown)
         if not (np.isfinite(weight) and weight >= 0):
-            raise UsageError(f"--class-weight is {weight} for the label {label!s:.40}; weights are numbers of 0 or more")
-        factors[known[label]] = weight
+            raise UsageError(f"--class-weight is {weight} for the label {shown:.40}; weights are numbers of 0 or more")
+        factors[places[label]] = weight
     return factors
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rfx._version import __version__
+from rfx.errors import UsageError
 
 # Imported with rfx itself, before anything can catch Ctrl-C: what takes time is imported where it is used.
 
@@ -142,6 +143,15 @@ def set_threads(count: int | None) -> None:
         import threadpoolctl
 
         threadpoolctl.threadpool_limits(threads(), user_api="openmp")
+
+
+def check_environment() -> None:
+    """Refuse, with a UsageError, numbers of threads in the environment that numba and the BLAS libraries do not take."""
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        text = os.environ.get(name, "").strip()
+        parts = text.split(",") if name == "OMP_NUM_THREADS" else [text]
+        if text and not all(part.strip().isascii() and part.strip().isdigit() and 0 < int(part[:9]) for part in parts):
+            raise UsageError(f"the environment variable {name} is {text!r:.40}; it must be a whole number of 1 or more, or unset")
 
 
 def own_process() -> None:

@@ -9,12 +9,13 @@ import fcntl
 import os
 import re
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rfx.errors import UsageError
+from rfx.errors import DataError, UsageError
 
 
 def shown(path) -> str:
@@ -143,6 +144,20 @@ def _flock(descriptor, how) -> None:
     # where the file system has no locks, a draft that a killed process leaves is cleared by nobody
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, how)
+
+
+def standard_input():
+    """The binary handle of standard input; DataError where it is closed."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise DataError("standard input is closed, so that - can't be read; give a file, or a pipe")
+    return sys.stdin.buffer
+
+
+def standard_output():
+    """The binary handle of standard output; DataError where it is closed."""
+    if sys.stdout is None or sys.stdout.closed:
+        raise DataError("standard output is closed, so that nothing can be written to it; give --output FILE, or a pipe")
+    return sys.stdout.buffer
 
 
 def check_regular(path, pipes: bool = False) -> os.stat_result:

@@ -117,6 +117,7 @@ def main(args=None):
 def _run(args) -> int:
     """The exit code of a command line; an error is one sentence on standard error."""
     try:
+        env.check_environment()
         code = cli.main(args=args, prog_name="rfx", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,7 +1,5 @@
 """LIBSVM text of any size gone through in pieces of bounded memory: every problem, the rows and columns, the labels."""
 
-import sys
-
 import numpy as np
 
 from rfx import files
@@ -115,7 +113,7 @@ class Plain:
         self.name = "standard input" if str(path) == "-" else files.shown(path)
         message = f"{self.name} holds more bytes, unpacked, than RFX_MAX_BYTES says"
         try:
-            self._handle = archives.open_plain(sys.stdin.buffer if str(path) == "-" else path, message=message)
+            self._handle = archives.open_plain(files.standard_input() if str(path) == "-" else path, message=message)
         except archives.DAMAGE as error:
             raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
 

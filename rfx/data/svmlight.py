@@ -9,7 +9,6 @@ import itertools
 import mmap
 import os
 import stat
-import sys
 import warnings
 from pathlib import Path
 
@@ -36,7 +35,7 @@ class Text:
             return
         if str(path) == "-":
             self.name = "standard input"
-            self.raw = archives.read_plain(sys.stdin.buffer, self.name)
+            self.raw = archives.read_plain(files.standard_input(), self.name)
             return
         self.name = files.shown(path)
         try:
@@ -214,8 +213,9 @@ def open_output(path):
     `-` is standard output; when its reader has gone, BrokenPipeError is raised.
     """
     if str(path) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        handle = files.standard_output()
+        yield handle
+        handle.flush()
         return
     try:
         with files.whole(path) as handle:

@@ -118,6 +118,9 @@ def names() -> list[str]:
     return [*_PROBLEMS, *_BUNDLED]
 
 
+_MOST = 10**12  # of rows, inputs and seeds
+
+
 def _settings(name: str, text: str) -> dict[str, int]:
     problem = _PROBLEMS.get(name)
     known = {"seed": 0}
@@ -128,8 +131,8 @@ def _settings(name: str, text: str) -> dict[str, int]:
         key, _, value = part.partition("=")
         if key not in known:
             raise UsageError(f"{name} has no setting {key!r}; it has {', '.join(sorted(known))}")
-        if not value.isascii() or not value.isdigit() or int(value) < known[key]:
-            raise UsageError(f"{name}: {key} must be a whole number from {known[key]} up, not {value!r}")
+        if not value.isascii() or not value.isdigit() or not known[key] <= int(value[:99]) <= _MOST:
+            raise UsageError(f"{name}: {key} must be a whole number from {known[key]} to {_MOST:,}, not {value!r:.60}")
         values[key] = int(value)
     return values
 
@@ -152,6 +155,8 @@ def generate(name, settings="", seed=0, n_train=None, n_test=None):
 
 
 def _rows(problem, n, d, seed, role):
+    if n * d > 1 << 58:
+        raise UsageError(f"a data set of {n:,} rows and {d:,} inputs is too large; give smaller n, n_test or d")
     X, y = np.empty((n, d), problem.dtype), np.empty(n)
     for start in range(0, n, _CHUNK_ROWS):
         stop = min(n, start + _CHUNK_ROWS)

@@ -4,7 +4,6 @@ By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, w
 """
 
 import io
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +55,7 @@ class File:
         self._content = None
         self.format: FileFormat | None = None  # how it is written, once it was read
         if self.path == "-":
-            self._content = _whole(sys.stdin.buffer, self.name)
+            self._content = _whole(files.standard_input(), self.name)
         elif Path(path).is_fifo():
             with files.open_regular(path, pipes=True) as handle:  # a pipe is read once
                 self._content = _whole(handle, self.name)

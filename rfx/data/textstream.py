@@ -4,7 +4,6 @@ import hashlib
 import io
 import os
 import stat
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -40,7 +39,7 @@ class TextSource(Source):
 
     def _open(self):
         try:
-            self._handle = archives.open_plain(sys.stdin.buffer if self.path == "-" else self.path)
+            self._handle = archives.open_plain(files.standard_input() if self.path == "-" else self.path)
         except archives.DAMAGE as error:
             raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
         self._digest, self._offset, self._line, self._rest = hashlib.blake2b(digest_size=16), 0, 1, b""

@@ -1,9 +1,8 @@
 """Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and curves of held-out error."""
 
-import sys
 from pathlib import Path
 
-from rfx import data, methods
+from rfx import data, files, methods
 from rfx.data import archives, csvtext, tables
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat, Reading
@@ -91,7 +90,7 @@ def _is_csv(path) -> bool:
     if kind is not None:
         return kind in ("csv", "tsv")
     if path == "-":
-        return hasattr(sys.stdin.buffer, "peek") and csvtext.looks_like(sys.stdin.buffer.peek(1))
+        return hasattr(files.standard_input(), "peek") and csvtext.looks_like(files.standard_input().peek(1))
     return Path(path).is_file() and tables.File(path).kind == "csv"
 
 

@@ -11,7 +11,7 @@ from rfx.data import guess_task
 from rfx.data.scaling import Scaler, TargetScaler, as_floats
 from rfx.data.schema import NEVER_SEEN, Schema, label_text
 from rfx.errors import DataError, RfxWarning, UsageError, or_near
-from rfx.methods import gamma, weights, width
+from rfx.methods import gamma, targets, weights, width
 from rfx.methods.calibration import Calibration
 from rfx.methods.choices import Choosing
 from rfx.methods.options import COMMON
@@ -165,6 +165,7 @@ class Method(Choosing, Saved):
         y = as_floats(y)
         if X.shape[0] == 0 or X.shape[0] != len(y):
             raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+        targets.check_inputs(X.shape[1])
         if y.ndim != 1:
             raise UsageError(f"the targets have the shape {y.shape}, but method {self.name} takes one a row; doubly-sgd takes several")
         self.task = self.params["task"] or guess_task(y)
@@ -180,7 +181,10 @@ class Method(Choosing, Saved):
         self.deadline = None if deadline is None else time.monotonic() + deadline
         # a class whose rows all have weight zero stays a class
         classes = np.unique(every) if self.weights is not None and self.task != "regression" else None
-        return self.scaler.transform(X, dtype=self._input_dtype()), self._encode(y, classes)
+        Y = self._encode(y, classes)
+        if self.task == "regression" and isinstance(Y, np.ndarray):
+            targets.check_size(Y)
+        return self.scaler.transform(X, dtype=self._input_dtype()), Y
 
     def _choose_loss(self):
         name = self.params.get("loss") or ("squared" if self.task == "regression" else "squared_hinge")

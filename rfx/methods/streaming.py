@@ -173,7 +173,10 @@ class StreamMethod(Method):
         )  # fmt: skip
         self.n_rows, self.n_inputs = found.n_rows, found.n_inputs
         self.n_targets = found.n_targets
+        targets.check_inputs(found.n_inputs)
         self.task, self.classes, self.target_scaler = targets.learn(p, found, classes)
+        if self.task == "regression":
+            targets.check_size(self.target_scaler.transform(found.y))
         self.batch_weights.check(self)
         self.loss = self._choose_loss()
         self.scaler, self.inputs = found.inputs.scaler, found.inputs

@@ -24,6 +24,23 @@ def checked(X, y, n_targets: int | None = None) -> np.ndarray:
     return y
 
 
+def check_inputs(n_inputs: int) -> None:
+    """Refuse, with a DataError, rows without any input, from which no method can learn."""
+    if not n_inputs:
+        raise DataError("no row has an input, such as 3:0.5 in LIBSVM text, so that there is nothing to learn from; check the file")
+
+
+def check_size(Y) -> None:
+    """Refuse, with a DataError, scaled targets (n,) or (n, k) so large that their squares are not finite."""
+    with np.errstate(over="ignore"):
+        squares = sum(float(np.sum(np.square(part))) for part in (Y.min(axis=0), Y.max(axis=0)))
+    if not np.isfinite(squares):
+        raise DataError(
+            f"the targets are as large as {np.abs(Y).max():.3g}, and their squares are not finite; give them in a larger "
+            "unit, or --target-scaling minmax01"
+        )
+
+
 def count(y) -> int:
     """The targets of a row."""
     return y.shape[1] if y.ndim == 2 else 1

@@ -84,7 +84,7 @@ class _System:
 
     def refine(self, alpha, record, shape) -> Solution:
         """The residual in float64, a correction by the factor, or by preconditioned conjugate gradients, and again."""
-        Y, budget, best = self.Y, self.budget, np.inf
+        Y, budget, best, solution = self.Y, self.budget, np.inf, None
 
         def tell(alpha, gaps, values):
             entry = {"iteration": self.passes, "objective": float(values.sum()), "gap": float(gaps.sum()), "path": self.path}
@@ -96,10 +96,10 @@ class _System:
             gap, objective = float(gaps.sum()), float(values.sum())
             tell(alpha, gaps, values)
             good = bool(np.all(gaps <= budget.tol * np.maximum(values, 1e-300)))
-            stalled = gap >= best
+            stalled = solution is not None and not gap < best
             if not stalled:
                 best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
-            if good or stalled or budget.spent(self.passes):
+            if good or stalled or not np.isfinite(gap) or budget.spent(self.passes):
                 return Solution(*solution, self.passes, budget.status(good, self.passes), record.trace)
             alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(alpha, residual, tell))
 

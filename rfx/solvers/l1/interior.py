@@ -82,6 +82,7 @@ def hinge_interior_point(Z, y, x, lam, tol, max_iter=60, *, heights=1.0):
     margin = y * Z.matvec(x)
     alpha = 2.0 * np.maximum(heights - margin, 0.0)
     alpha *= min(1.0, lam / max(np.abs(gradient(alpha)).max(initial=0.0), 1e-300))
+    dual_point = alpha.copy()
     alpha += max(1e-3 * alpha.max(), 1e-8 * lam)
     slack = np.maximum(alpha / 2 - heights + margin, 0.1)
     g = gradient(alpha)

@@ -119,7 +119,7 @@ class Expansion:
     def _sum(self, X, coef, start, stop, held=None, index=None):
         """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and rows within."""
         out = np.zeros((X.shape[0], coef.shape[1]))
-        together = min(_TOGETHER, _NUMBERS // (self.map.piece * self.map.n_inputs))
+        together = min(_TOGETHER, _NUMBERS // (self.map.piece * max(1, self.map.n_inputs)))
         if held is None and len(out) <= _SMALL and together > 1:
             for values in self._each_piece(X, coef, list(self._pieces(start, stop)), together):
                 out += values

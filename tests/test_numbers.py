@@ -1,0 +1,86 @@
+"""Extreme numbers, rows without inputs and a bare environment: one sentence or a model, never a traceback."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rfx import methods
+from rfx.cli import main
+from rfx.data.stream import ArraySource
+from rfx.errors import DataError, UsageError
+
+pytestmark = pytest.mark.usefixtures("own_folders", "one_thread_here")
+
+SMALL = {"n_features": 20, "n_grids": 10, "epochs": 1, "rounds": 1, "layers": "5", "budget_samples": 50, "gamma": 1.0}
+
+
+def made(name, **options):
+    known = methods.get(name).declared()
+    return methods.create(name, **{key: value for key, value in (SMALL | options).items() if key in known})
+
+
+def run(capfd, *args):
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+@pytest.mark.parametrize("size", [1e200, 1e300])
+@pytest.mark.parametrize("name", methods.names())
+def test_targets_whose_squares_are_not_finite_are_a_sentence(name, size):
+    X, y = np.arange(20.0).reshape(10, 2), size * np.array([1, -1] * 5)
+    with pytest.raises((DataError, UsageError), match="the targets are as large as 1e.[23]00, and their squares|task is regression"):
+        made(name, task="regression", target_scaling="none").fit(X, y)
+
+
+def test_targets_of_a_stream_whose_squares_are_not_finite_are_a_sentence():
+    X, y = np.arange(20.0).reshape(10, 2), 1e300 * np.array([1, -1] * 5)
+    with pytest.raises(DataError, match="the targets are as large as 1e.300"):
+        made("norma", task="regression").fit_stream(ArraySource(X, y))
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_rows_without_any_input_are_the_same_sentence_for_every_method(name, tmp_path, capfd):
+    data = tmp_path / "t.svm"
+    data.write_text("1\n-1\n" * 6)
+    code, _, err = run(capfd, "train", "--method", name, "--data", data)
+    assert code == 1 and "rfx: no row has an input" in err
+
+
+@pytest.mark.parametrize("lam", [5e-324, 1e308])
+@pytest.mark.parametrize("name", ["rf", "sparse-rf", "kernel", "rb"])
+def test_the_smallest_and_the_largest_lambda_end(name, lam):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    try:
+        method = made(name, task="binary", lam=lam).fit(X, np.sign(X[:, 0]))
+    except DataError as error:
+        assert "not finite" in str(error)
+    else:
+        assert np.isfinite(method.decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    "data", ["sphere:n=99999999999999999999999999,d=5", "sphere:n=1000000000000,d=1000000000000", "sphere:n=" + "9" * 5000]
+)
+def test_a_built_in_data_set_of_absurd_size_is_a_sentence(data, capfd):
+    code, _, err = run(capfd, "train", "--method", "rf", "--data", data, "--lam", 1)
+    assert code == 2 and ("must be a whole number from 1 to" in err or "is too large" in err)
+
+
+@pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("value", ["0", "-1", "abc", "99999999999999999999999x"])
+def test_numbers_of_threads_that_are_none_are_a_sentence(name, value, monkeypatch, capfd):
+    monkeypatch.setenv(name, value)
+    code, _, err = run(capfd, "methods")
+    assert code == 2 and f"environment variable {name} is {value!r}" in err
+
+
+@pytest.mark.parametrize("command", ["train --method rf --data -", "train --method norma --stream --data -", "check -"])
+def test_a_closed_standard_input_is_a_sentence(command):
+    code = f"import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'rfx', *{command.split()!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
+    assert done.returncode == 1 and done.stderr.startswith("rfx: standard input is closed") and done.stderr.count("\n") == 1

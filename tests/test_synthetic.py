@@ -117,7 +117,7 @@ def test_a_papers_split():
         ("sphere:n=0", "n must be a whole number from 1 to 1,000,000,000,000, not '0'"),
         ("sphere:n", "n must be a whole number from 1 to 1,000,000,000,000, not ''"),
         ("sphere:d=2.5", "d must be a whole number"),
-        ("sphere:seed=-1", "seed must be a whole number from 0 up"),
+        ("sphere:seed=-1", "seed must be a whole number from 0 to"),
         ("spher:n=3", "did you mean sphere"),
     ],
 )

@@ -3,12 +3,25 @@
 Two threads that wait for each other show as seconds that do not fall, threads that spin while they wait as processor seconds that rise.
 A method is first fitted to few rows, so that nothing of its code is compiled or read from disk while it is timed.
 
+With --commands: `rfx train` and `rfx tune` on small files, with nothing but the method chosen, while the machine is idle and beside two
+programs that keep two cores busy. Ratios of two threads to one, within each turn; with --against, of another checkout, too. Processor
+seconds are the more reliable ones where the machine has other work.
+
     python benchmarks/bench_threads.py
     python benchmarks/bench_threads.py --methods rf sparse-rf --rows 20000 --n-features 4000
+    python benchmarks/bench_threads.py --commands --methods rf tune --against ../older --pairs 3
 """
 
 import argparse
+import contextlib
+import io
 import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 from pairs import add_pairs, child, machine, ratios, spread, timed, turns
 
@@ -45,14 +58,116 @@ def seconds(options) -> dict:
     return found
 
 
+# ---------------------------------------------------------------------------- small files, whole commands
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMANDS = ("kernel", "rf", "sparse-rf", "rb", "sparse-rb", "nystrom", "lkrf", "block", "doubly-sgd")
+# Seconds after which a competitor ends, whatever becomes of this script.
+_BOUND = 3600
+_LOOP = "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
+
+
+@contextlib.contextmanager
+def competitors(count):
+    """Programs that only count, while it lasts."""
+    running = [subprocess.Popen([sys.executable, "-c", _LOOP, str(_BOUND)]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+
+
+def words_of(method, data):
+    """The command that trains a method, or tunes."""
+    if method == "tune":
+        return ["tune", "--data", data, "--trials", "6", "--quiet", "--json"]
+    own = ["--gamma", "0.5"] if method == "doubly-sgd" else []
+    return ["train", "--method", method, "--data", data, "--seed", "0", "--quiet", "--json", *own]
+
+
+def commanded(words, threads):
+    """Seconds of the second of two calls of the command in this process: the first reads and compiles what both need."""
+    from rfx.cli import main as rfx
+
+    def call():
+        with contextlib.redirect_stdout(io.StringIO()):
+            try:
+                rfx([*words, "--threads", str(threads)])
+            except SystemExit as end:
+                # 3 is a model that has not converged
+                if end.code not in (0, 3, None):
+                    raise RuntimeError(f"rfx {' '.join(words)} ended with {end.code}") from None
+
+    call()
+    done = timed(call)
+    return {"clock": done["seconds"], "cpu": done["cpu"]}
+
+
+def told(checkout, words, threads):
+    """What `commanded` returns in a process of its own, with the rfx of a checkout."""
+    call = [sys.executable, "-P", __file__, "--commands", "--one", str(threads), "--words", json.dumps(words)]
+    paths = os.pathsep.join((str(checkout), str(Path(__file__).parent)))
+    done = subprocess.run(call, env=os.environ | {"PYTHONPATH": paths}, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def written(folder):
+    """A file of 1,030 rows and 8 inputs with a number as target, as concrete has."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.random((1030, 8))
+    y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(len(X))
+    rows = (f"{target:.4f} " + " ".join(f"{k + 1}:{value:.4f}" for k, value in enumerate(row)) for row, target in zip(X, y))
+    (path := Path(folder) / "1030x8.svm").write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def commands(options, folder):
+    """Print the table of the commands."""
+    checkouts = {"this": ROOT} | ({"other": Path(options.against).resolve()} if options.against else {})
+    files = options.files or [written(folder), "breast_cancer"]
+    print("| data | command | cores | rfx | one thread, processor s | two threads: times the processor seconds | times the clock |")
+    print("|---|---|---|---|---:|---:|---:|")
+    for data in files:
+        for method in options.methods or (*COMMANDS, "tune"):
+            for count in (0, options.competitors):
+                with competitors(count):
+                    names = [(checkout, threads) for checkout in checkouts for threads in (1, 2)]
+                    words = words_of(method, data)
+                    found = turns(names, lambda name, words=words: told(checkouts[name[0]], words, name[1]), options.pairs)
+                for checkout in checkouts:
+                    one, two = found[checkout, 1], found[checkout, 2]
+                    own = f"{statistics.median(run['cpu'] for run in one):.2f} | {ratios(two, one, 'cpu', '.2f')}"
+                    where = f"{count} busy" if count else "idle"
+                    print(
+                        f"| {Path(data).stem} | {method} | {where} | {checkout} | {own} | {ratios(two, one, 'clock', '.2f')} |", flush=True
+                    )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=None)
     parser.add_argument("--rows", type=int, default=12_000)
     parser.add_argument("--n-features", type=int, default=1000)
     add_pairs(parser)
+    parser.add_argument("--commands", action="store_true", help="whole commands on small files, idle and beside busy programs")
+    parser.add_argument("--files", nargs="+", default=None, help="for --commands: files or data sets of your own")
+    parser.add_argument("--competitors", type=int, default=2, help="for --commands: how many programs keep cores busy")
+    parser.add_argument("--against", default=None, help="for --commands: a folder with another checkout of rfx")
     parser.add_argument("--one", type=int, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--words", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.words:
+        print(json.dumps(commanded(json.loads(options.words), options.one)))
+        return
+    if options.commands:
+        print(machine() + "\n")
+        with tempfile.TemporaryDirectory() as folder:
+            commands(options, folder)
+        return
     if options.one:
         print(json.dumps(seconds(options)))
         return

@@ -63,6 +63,17 @@ def test_every_benchmark_takes_five_pairs():
         assert ("add_pairs(parser)" in text and "machine(" in text) != (path.name in WITHOUT), path.name
 
 
+def test_competitors_run_as_long_as_they_are_wanted(monkeypatch):
+    """Their processor time is what tells that they run; afterwards there is no such process."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    bench = loaded("bench_threads")
+    started, popen = [], bench.subprocess.Popen
+    monkeypatch.setattr(bench.subprocess, "Popen", lambda *words: started.append(popen(*words)) or started[-1])
+    with bench.competitors(2):
+        assert len(started) == 2 and all(one.poll() is None for one in started)
+    assert all(one.returncode for one in started)
+
+
 def test_every_benchmark_has_its_block_in_the_document():
     blocks = [match[2].split()[0] for match in docs_benchmarks.MADE.finditer(docs_benchmarks.DOCUMENT.read_text())]
     assert sorted(set(blocks)) == sorted(path.name for path in FOLDER.glob("bench_*.py"))

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from pairs import add_pairs, machine, spread, turns
 
-from rfx.experiments import traces
+from rfx.records import traces
 
 D, ROWS = 10_000, 464_810
 WORDS = ["--data", "covtype", "--split", "yen2014", "--scaling", "minmax11", "--kernel", "laplacian", "--gamma", "1"]

@@ -21,7 +21,7 @@ def keep(found: Path, kept: Path) -> None:
 
     Of a run there is a row, the newest of those that ended well if one did.
     """
-    from rfx.experiments import results, sheet, traces
+    from rfx.records import results, sheet, traces
 
     rank = lambda row: (row["status"] == "ok", row["created"])
     known = {row["key"]: rank(row) for row in results.read(kept)} if kept.exists() else {}

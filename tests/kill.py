@@ -17,7 +17,7 @@ import numpy as np
 from rfx import model
 from rfx.data import svmlight
 from rfx.data.checked import digest
-from rfx.experiments import results
+from rfx.records import results
 
 PLAN = """title = "to be killed"
 [[run]]

@@ -15,10 +15,10 @@ from rfx import data, methods
 from rfx.cli import COMMANDS, cli, main
 from rfx.data import svmlight
 from rfx.data.scaling import Scaler
-from rfx.experiments import results
 from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators.binned import BinnedMatrix
+from rfx.records import results
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (240, 3))

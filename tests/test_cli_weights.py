@@ -8,7 +8,7 @@ import pytest
 from rfx import methods
 from rfx.cli import main
 from rfx.data import svmlight
-from rfx.experiments import keys, results
+from rfx.records import keys, results
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(-1, 1, (90, 3))

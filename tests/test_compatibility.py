@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from rfx import methods
 from rfx.cli import cli
 from rfx.data import svmlight
-from rfx.experiments import plan, results, single
+from rfx.experiments import plan, single
 from rfx.methods.choices import Choosing
+from rfx.records import results
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 PREDICTIONS = json.loads((FIXTURES / "predictions.json").read_text())

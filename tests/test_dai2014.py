@@ -7,8 +7,8 @@ from rfx import papers
 from rfx.data.virtual import triangles
 from rfx.errors import DataError, UsageError
 from rfx.experiments import plan, single, tables
-from rfx.experiments.results import COLUMNS
 from rfx.papers.dai2014 import curves as dai
+from rfx.records.results import COLUMNS
 
 SAMPLES = ["fig1-mnist", "fig1-cifar10", "fig1-imagenet", "fig1-qm7", "fig1-molecularspace"]
 NAMES = ["fig1-adult", "fig1-mnist8v6", "fig1-forest", *SAMPLES, "synthetic", "complexity"]

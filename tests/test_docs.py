@@ -160,7 +160,7 @@ def test_plans_in_the_documents_are_read(name, text, tmp_path):
 @pytest.mark.parametrize("entry", NUMBERS, ids=lambda entry: entry["command"])
 def test_the_quick_numbers_are_those_of_the_documents(entry):
     """`make docs-numbers` makes them anew; here, that the document says them."""
-    from rfx.experiments import results
+    from rfx.records import results
 
     for number in entry["numbers"]:
         assert number["text"] in DOCS[entry["document"]]
@@ -233,7 +233,7 @@ def test_tables_in_documents_are_those_of_the_rows_beside_them():
 def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
     import docs_tables
 
-    from rfx.experiments import results, traces
+    from rfx.records import results, traces
 
     def write(name, *rows):
         path = tmp_path / name
@@ -267,7 +267,7 @@ def named(document):
 
 
 def test_every_column_of_a_results_row_is_described():
-    from rfx.experiments import results
+    from rfx.records import results
 
     assert set(results.COLUMNS) <= named("docs/results-file.md")
 

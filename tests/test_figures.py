@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from rfx import env, methods, papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import figures, plan, results, tables
+from rfx.experiments import figures, plan, tables
 from rfx.experiments.printed import curves, printed
 from rfx.experiments.tables_render import FORMATS, render
 from rfx.papers.wu2016 import curves as wu2016
+from rfx.records import results
 
 WU2016 = "rfx.papers.wu2016"
 

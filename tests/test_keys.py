@@ -6,7 +6,7 @@ import re
 import pytest
 
 from rfx import methods
-from rfx.experiments import keys
+from rfx.records import keys
 
 SPEC = {"dataset": "cpu", "split": "yen2014", "method": "rf", "options": {"kernel": "gaussian", "lam": 1}, "seed": 0}
 

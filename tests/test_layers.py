@@ -15,6 +15,7 @@ ROOMS = [
     {"cli", "__main__", "__init__"},
     {"papers"},
     {"experiments"},
+    {"records"},
     {"estimators"},
     {"methods"},
     {"solvers"},

@@ -6,7 +6,8 @@ import pytest
 
 from rfx import env, papers
 from rfx.errors import UsageError
-from rfx.experiments import keys, plan
+from rfx.experiments import plan
+from rfx.records import keys
 
 GRID = """
 title = "a title"

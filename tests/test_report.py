@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from rfx import papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import keys, plan, results, tables, tables_render
+from rfx.experiments import plan, tables, tables_render
 from rfx.experiments.report import colours, grids, sources, tally
 from rfx.experiments.seeds import MARKS
+from rfx.records import keys, results
 
 PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
 

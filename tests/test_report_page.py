@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from test_figures import compared, swept, timed
 
 from rfx.cli import cli
-from rfx.experiments import results
+from rfx.records import results
 
 WIDE, PHONE = (1280, 900), (360, 740)
 

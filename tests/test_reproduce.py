@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from rfx import env, papers
 from rfx.cli import cli
 from rfx.errors import LockedError, UsageError
-from rfx.experiments import catalogue, plan, reproduce, results
+from rfx.experiments import catalogue, plan, reproduce
+from rfx.records import results
 
 PLAN = """
 title = "Small"

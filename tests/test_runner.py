@@ -15,8 +15,9 @@ from waiting import pid_in, wait_for
 
 from rfx.cli.progress import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
-from rfx.experiments import child, keys, results, runner
+from rfx.experiments import child, runner
 from rfx.experiments.plan import Plan
+from rfx.records import keys, results
 
 # A child that does what its data set is called; it obeys the protocol of rfx.experiments.child.
 STUB = """

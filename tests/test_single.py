@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.experiments import heldout, results, single
+from rfx.experiments import heldout, single
 from rfx.experiments.single import evaluate
+from rfx.records import results
 
 
 def spec(dataset, **more):

@@ -10,10 +10,11 @@ import scipy.stats
 
 from rfx import papers
 from rfx.errors import UsageError
-from rfx.experiments import results, seeds, tables
+from rfx.experiments import seeds, tables
 from rfx.experiments.compare import compare
 from rfx.experiments.printed import printed
 from rfx.experiments.tables_render import FORMATS, render
+from rfx.records import results
 
 SIZES = {"cpu": (6554, 819, 21), "census16h": (18186, 2273, 16), "yearpred-sized": (463715, 51630, 90)}
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from rfx import papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import convergence, figures, results, tables
+from rfx.experiments import convergence, figures, tables
 from rfx.experiments.suboptimality import Excess
 from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
@@ -17,6 +17,7 @@ from rfx.methods import METHODS
 from rfx.operators.dense import DenseMatrix
 from rfx.papers.wu2016 import theory as wu2016
 from rfx.papers.yen2014 import theory as yen2014
+from rfx.records import results
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import solve_l1
 

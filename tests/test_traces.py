@@ -8,8 +8,9 @@ from click.testing import CliRunner
 
 from rfx.cli import cli
 from rfx.errors import DataError
-from rfx.experiments import results, runner, traces
+from rfx.experiments import runner
 from rfx.experiments.plan import load
+from rfx.records import results, traces
 
 STEPS = [
     {"iteration": 0, "seconds": 0.0, "objective": 3.5, "nnz": 0},
@@ -82,7 +83,7 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
 
 def test_rows_of_the_first_version_need_no_trace(tmp_path, monkeypatch):
     (tmp_path / "p.toml").write_text(PLAN.replace("[[run]]", "trace = true\n[[run]]"))
-    from rfx.experiments import keys
+    from rfx.records import keys
 
     loaded = load(tmp_path / "p.toml")
     rows = [{"key": keys.old_key(run), "status": "ok", "params": {}}

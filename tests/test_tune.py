@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from rfx import data, methods
 from rfx.cli import cli
 from rfx.errors import RfxError
-from rfx.experiments import heldout, results
+from rfx.experiments import heldout
 from rfx.experiments.tune import Search
 from rfx.operators.dense import DenseMatrix
+from rfx.records import results
 from rfx.solvers.normal import ridge_path
 
 RNG = np.random.default_rng(5)

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from rfx import methods
 from rfx.cli import cli
 from rfx.errors import UsageError
-from rfx.experiments import traces
+from rfx.records import traces
 
 
 def problem(task):

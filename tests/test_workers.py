@@ -21,8 +21,9 @@ from waiting import pid_in, wait_for
 from rfx import cluster as clusters
 from rfx.cli import cli
 from rfx.errors import ClusterError, UsageError
-from rfx.experiments import child, results, runner, workers
+from rfx.experiments import child, runner, workers
 from rfx.experiments.plan import Plan
+from rfx.records import results
 
 # workers of Dask take their time
 pid_in, wait_for = partial(pid_in, seconds=90), partial(wait_for, seconds=90)

@@ -46,8 +46,8 @@ def command(model, dataset, split, results, zero_based, header, strict, as_json)
     from rfx import files, methods
     from rfx.cli.rows import rows_for
     from rfx.data.reading import Reading
-    from rfx.experiments import results as results_file
     from rfx.experiments import single
+    from rfx.records import results as results_file
 
     if results is not None:
         files.guard(("--results", results), [("the model", model), *named("--data", dataset)])
@@ -56,6 +56,8 @@ def command(model, dataset, split, results, zero_based, header, strict, as_json)
     X, y = rows_for(method, dataset, Reading(header=header, zero_based=zero_based or None), split, strict)
     evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.row(method, os.path.getsize(model), evaluation)
+    # a model that was trained in Python does not know the name of its data
+    row["dataset"] = row.get("dataset") or os.path.basename(dataset)
     if results is not None:
         results_file.append(results, row)
     print_row(row, as_json)

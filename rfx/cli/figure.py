@@ -23,8 +23,8 @@ def command(name, results, output, trace, setting, force, as_list):
     from rfx.errors import UsageError
     from rfx.experiments import figures
     from rfx.experiments.catalogue import rows_for
-    from rfx.experiments.results import read
-    from rfx.experiments.traces import attached, beside
+    from rfx.records.results import read
+    from rfx.records.traces import beside, finder
 
     known = papers.figures()
     if as_list:
@@ -33,6 +33,6 @@ def command(name, results, output, trace, setting, force, as_list):
     if name is None:
         raise UsageError(f"which figure? There are: {', '.join(known)}")
     trace = trace or beside(results)
-    rows = rows_for(known.get(name), lambda: attached(read(results), trace))
+    rows = rows_for(known.get(name), lambda: read(results, finder(trace)))
     for path in figures.draw(name, rows, output, setting, known, [("--results", results), ("--trace", trace)], force):
         click.echo(path)

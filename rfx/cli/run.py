@@ -156,7 +156,8 @@ def _dry_run(loaded, path, retry_failed, trace, as_json):
     from pathlib import Path
 
     from rfx.experiments import plan as plans
-    from rfx.experiments import results, runner, traces
+    from rfx.experiments import runner
+    from rfx.records import results, traces
 
     rows = results.read(path) if Path(path).exists() else []
     todo = runner.missing(loaded, rows, retry_failed, traces.read(trace or traces.beside(path)))

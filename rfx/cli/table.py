@@ -23,9 +23,9 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
     from rfx.errors import UsageError
     from rfx.experiments import tables
     from rfx.experiments.catalogue import rows_for
-    from rfx.experiments.results import read
     from rfx.experiments.tables_render import render
-    from rfx.experiments.traces import attached, beside
+    from rfx.records.results import read
+    from rfx.records.traces import beside, finder
 
     known = papers.tables()
     if as_list:
@@ -33,6 +33,6 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
         return
     if name is None:
         raise UsageError(f"which table? There are: {', '.join(known)}")
-    rows = rows_for(known.get(name), lambda: attached(read(results), trace or beside(results)))
+    rows = rows_for(known.get(name), lambda: read(results, finder(trace or beside(results))))
     table = tables.build(name, rows, setting, known, group_by=group_by, mean_over=mean_over)
     print_table(render(table, form, width), form)

@@ -150,9 +150,10 @@ def command(
         raise UsageError("--curve goes into --trace; give --trace FILE")
     from rfx import files, methods
     from rfx import model as model_file
-    from rfx.experiments import baseline, heldout, single, streamed, traces
-    from rfx.experiments import results as results_file
+    from rfx.experiments import baseline, heldout, single, streamed
     from rfx.methods import weights
+    from rfx.records import results as results_file
+    from rfx.records import traces
 
     # a wrong option or file is refused before the data is read
     streaming = {"stream": stream, "n_inputs": n_inputs, "checkpoint": checkpoint, "every": every, "resume": resume}

@@ -98,8 +98,8 @@ def command(
     from rfx.data import guess_task
     from rfx.errors import UsageError, or_near
     from rfx.experiments import heldout, single
-    from rfx.experiments import results as results_file
     from rfx.experiments.tune import AUTO, Search
+    from rfx.records import results as results_file
 
     if method not in _methods():
         raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")

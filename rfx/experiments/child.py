@@ -57,7 +57,7 @@ def _check(spec):
     """Of a run that another machine asks for: are the data here those that its key names?"""
     wanted = spec.pop("key", None)
     if wanted is not None:
-        from rfx.experiments import keys
+        from rfx.records import keys
 
         keys.check(spec, wanted)
 

@@ -1,11 +1,12 @@
 """The columns of a table of rows: what the runs were given, as far as it varies among them, and what came of them."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rfx.errors import UsageError, or_near
 from rfx.experiments import seeds
-from rfx.experiments.results import seconds_train
 from rfx.experiments.tables import count, short
+from rfx.records.result import seconds_train
 
 # What a run was given, in this order, with its heading; options that are not here follow by their own names.
 _GIVEN = {
@@ -29,26 +30,40 @@ def outcome(row: dict, name: str):
     return seconds_train(row) if name == "seconds_train" else row[name]
 
 
+class Each(Sequence):
+    """What a function makes of each row, made when it is asked for, so that many rows take no memory."""
+
+    def __init__(self, rows: Sequence, made: Callable[[Mapping], dict]):
+        self._rows, self._made = rows, made
+
+    def __len__(self):
+        return len(self._rows)
+
+    def __getitem__(self, place):
+        return self._made(self._rows[place])
+
+    def __iter__(self):
+        return map(self._made, self._rows)
+
+
 @dataclass(frozen=True)
 class Columns:
     """What the runs of some rows were given: of the `names` those that vary, and for each row by name the `values` as used, such
-    as a lambda that was chosen by validation, and as `asked` for, which does not vary with the seed."""
+    as a lambda that was chosen by validation, and as `asked` for, which does not vary with the seed. same: what all rows have."""
 
     names: list[str]
     varying: list[str]
-    values: list[dict]
-    asked: list[dict]
+    values: Each
+    asked: Each
+    same: dict[str, object]
 
     def heading(self, name: str) -> str:
         return heading(name)
 
     def constant(self) -> str:
         """What is the same in all rows, in one line; what a table leaves out."""
-        if not self.values:
-            return ""
-        first = self.values[0]
-        same = [name for name in self.names if name not in ALWAYS and all(one.get(name) == first.get(name) for one in self.values)]
-        return ", ".join(f"{self.heading(name)} {written(name, first[name])}" for name in same if first.get(name) is not None)
+        same = [name for name in self.names if name not in ALWAYS and self.same.get(name) is not None]
+        return ", ".join(f"{self.heading(name)} {written(name, self.same[name])}" for name in same)
 
     def resolve(self, name: str) -> str:
         """A column's name by what a person calls it; UsageError for one that no row has."""
@@ -63,33 +78,55 @@ def heading(name: str) -> str:
     return _GIVEN.get(name, name)
 
 
-def of(rows: list[dict]) -> Columns:
+_NOTHING = object()
+
+
+def of(rows: Sequence[Mapping]) -> Columns:
     """The columns of rows of a results file."""
-    values = [_given(row) for row in rows]
-    names = [name for name in _GIVEN if any(name in one for one in values)]
-    names += sorted({name for one in values for name in one} - set(names))
-    # of a run that failed the defaults are not known
-    made = [one for one, row in zip(values, rows) if row["status"] == "ok"] or values
-    alike: dict[tuple, list[dict]] = {}
-    for one in made:
-        alike.setdefault(tuple(one.get(name) for name in ALWAYS), []).append(one)
+    values = Each(rows, values_of)
+    made = any(row["status"] == "ok" for row in rows)
+    same: dict | None = None
+    there: dict[str, object] = {}  # of each name the first value among the runs that ended well, _NOTHING once there is another
+    alike: dict[tuple, dict] = {}  # of the runs of one method on one data set the first values
+    differ: set[str] = set()
+    names: dict[str, None] = {}
+    for row, one in zip(rows, values):
+        names.update(dict.fromkeys(one))
+        same = dict(one) if same is None else {name: value for name, value in same.items() if one.get(name) == value}
+        if made and row["status"] != "ok":
+            continue  # of a run that failed the defaults are not known
+        first = alike.setdefault(tuple(one.get(name) for name in ALWAYS), one)
+        for name, value in one.items():
+            if name not in differ and not _identical(first.get(name, _NOTHING), value):
+                differ.add(name)
+            if name in _MAIN and not _identical(there.setdefault(name, value), value):
+                there[name] = _NOTHING
+        if len(first) != len(one):
+            differ |= first.keys() - one.keys()
+        elif first.keys() != one.keys():
+            differ |= first.keys() ^ one.keys()
+    known = [name for name in _GIVEN if name in names]
+    known += sorted(names.keys() - set(known))
+    several = differ | {name for name, value in there.items() if value is _NOTHING}
+    varying = [name for name in known if name not in ALWAYS and name in several]
+    return Columns(known, varying, values, Each(rows, _asked), same or {})
 
-    def varies(name):
-        told = len({repr(one[name]) for one in made if name in one}) > 1
-        return (name in _MAIN and told) or any(len({repr(one.get(name)) for one in group}) > 1 for group in alike.values())
 
-    return Columns(names, [name for name in names if name not in ALWAYS and varies(name)], values, [_asked(row) for row in rows])
+def _identical(one, other) -> bool:
+    """Are they written alike? 1 and 1.0 are not."""
+    return one is other or (type(one) is type(other) and one == other)
 
 
 def _asked(row) -> dict:
     return seeds.inputs(row) | {"seed": row["seed"], "threads": row["threads"]}
 
 
-def _given(row) -> dict:
+def values_of(row) -> dict:
+    """What the run of a row was given, as it was used."""
     found = _asked(row) | {name: row[name] for name in ("lam", "n_features") if row[name] is not None}
-    used = (row["params"].get("kernel_params") or {}).get("gamma")
-    if isinstance(found.get("gamma"), (int, float)) and used is not None:
-        found["gamma"] = used
+    if isinstance(found.get("gamma"), (int, float)):
+        used = (row["params"].get("kernel_params") or {}).get("gamma")
+        found["gamma"] = found["gamma"] if used is None else used
     return {name: value for name, value in found.items() if value is not None}
 
 

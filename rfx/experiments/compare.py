@@ -1,69 +1,85 @@
 """Two results files side by side: the runs that are in both, what came of them, and how much that differs."""
 
-import json
+import hashlib
 import math
 import statistics
 
 from rfx.experiments import columns, seeds
-from rfx.experiments.keys import canonical
-from rfx.experiments.results import seconds_train
 from rfx.experiments.tables import DASH, Section, Table, short
+from rfx.records.result import seconds_train
 
 
-def compare(rows_a: list[dict], rows_b: list[dict], names=("A", "B")) -> Table:
+def compare(rows_a: list, rows_b: list, names=("A", "B")) -> Table:
     """Scores and training seconds of the runs that both files have; a run is found by its key, else by all that it was given."""
     pairs, only_a, only_b = _matched(rows_a, rows_b)
     given = columns.of([b for _, b in pairs])
     shown = [*columns.ALWAYS, *given.varying]
-    lines, cells = [], []
+    lines, changes, ratios = [], [], []
     for (a, b), values in zip(pairs, given.values):
-        times = seconds_train(a), seconds_train(b)
-        ratio = times[1] / times[0] if None not in times and times[0] > 0 else None
-        change = None if None in (a["score"], b["score"]) or a["metric"] != b["metric"] else b["score"] - a["score"]
+        times, ratio, change = _differences(a, b)
+        if change is not None:
+            changes.append(abs(change))
+        if ratio:
+            ratios.append(ratio)
         line = [columns.written(name, values.get(name)) for name in shown]
         line += [_score(a), _score(b), DASH if change is None else f"{change:+.2g}" if change else "0"]
         lines.append([*line, *(DASH if value is None else short(value) for value in (*times, ratio))])
-        cells.append(
-            {name: values.get(name) for name in shown}
-            | {"metric": b["metric"], "score_a": a["score"], "score_b": b["score"], "change": change}
-            | {"seconds_a": times[0], "seconds_b": times[1], "ratio": ratio, "status_a": a["status"], "status_b": b["status"]}
-        )
+    cells = columns.Each(pairs, lambda pair: _cell_of(*pair, shown))
     headings = [given.heading(name) for name in shown] + [f"score {name}" for name in names] + ["change"]
     headings += [f"train {name}, s" for name in names] + [f"{names[1]} / {names[0]}"]
-    title = f"{len(pairs)} runs in both, {len(only_a)} in {names[0]} only, {len(only_b)} in {names[1]} only"
-    return Table("compare", title, [Section("", headings, lines, len(columns.ALWAYS))], _notes(cells, names), cells)
+    title = f"{len(pairs)} runs in both, {only_a} in {names[0]} only, {only_b} in {names[1]} only"
+    return Table("compare", title, [Section("", headings, lines, len(columns.ALWAYS))], _notes(changes, ratios, names), cells)
+
+
+def _differences(a, b) -> tuple[tuple, float | None, float | None]:
+    """(seconds of both, their ratio, the change of the score), None for what can't be said."""
+    times = seconds_train(a), seconds_train(b)
+    ratio = times[1] / times[0] if None not in times and times[0] > 0 else None
+    change = None if None in (a["score"], b["score"]) or a["metric"] != b["metric"] else b["score"] - a["score"]
+    return times, ratio, change
+
+
+def _cell_of(a, b, shown) -> dict:
+    """What CSV and JSON hold of a pair of rows."""
+    values, (times, ratio, change) = columns.values_of(b), _differences(a, b)
+    return (
+        {name: values.get(name) for name in shown}
+        | {"metric": b["metric"], "score_a": a["score"], "score_b": b["score"], "change": change}
+        | {"seconds_a": times[0], "seconds_b": times[1], "ratio": ratio, "status_a": a["status"], "status_b": b["status"]}
+    )
 
 
 def _score(row) -> str:
     return (row["status"] if row["status"] != "ok" else DASH) if row["score"] is None else f"{row['score']:.4f}"
 
 
-def _matched(rows_a, rows_b):
-    """Pairs of rows, and what is left of each side."""
-    by_key = {row["key"]: row for row in rows_a}
-    by_given = {_given(row): row for row in rows_a}
-    pairs, only_b, used = [], [], set()
+def _matched(rows_a, rows_b) -> tuple[list[tuple], int, int]:
+    """Pairs of rows, and how many of each side have no partner."""
+    by_key = {row["key"]: row for row in rows_a if row["key"]}
+    by_given: dict[bytes, object] = {}
+    pairs, used = [], set()
     for row in rows_b:
-        found = by_key.get(row["key"]) or by_given.get(_given(row))
-        if found is None or id(found) in used:
-            only_b.append(row)
-        else:
+        found = by_key.get(row["key"])
+        if found is None:
+            if not by_given:
+                by_given = {_given(one): one for one in rows_a}
+            found = by_given.get(_given(row))
+        if found is not None and id(found) not in used:
             used.add(id(found))
             pairs.append((found, row))
-    return pairs, [row for row in rows_a if id(row) not in used], only_b
+    return pairs, len(rows_a) - len(used), len(rows_b) - len(pairs)
 
 
-def _given(row) -> str:
-    return json.dumps(canonical(seeds.inputs(row) | {"seed": row["seed"]}), sort_keys=True)
+def _given(row) -> bytes:
+    """A hash of all that the run of a row was given."""
+    return hashlib.blake2b(repr(seeds.token(seeds.inputs(row) | {"seed": row["seed"]})).encode(), digest_size=16).digest()
 
 
-def _notes(cells, names) -> list[str]:
+def _notes(changes, ratios, names) -> list[str]:
     notes = []
-    changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
     if changes:
         same = sum(change == 0 for change in changes)
         notes.append(f"Scores: {same} of {len(changes)} the same to the last digit, the largest change {max(changes):.2g}.")
-    ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
     if ratios:
         mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
         notes.append(

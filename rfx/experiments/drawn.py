@@ -6,6 +6,9 @@ They are taken from the figure itself, so that they are what a reader sees, to t
 import csv
 import io
 
+from rfx.experiments import style
+from rfx.records.sheet import safe
+
 COLUMNS = ("panel", "x_axis", "y_axis", "curve", "id", "x", "y", "low", "high", "value")
 
 
@@ -39,7 +42,8 @@ def written(figure) -> bytes:
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
     for one in numbers(figure):
-        writer.writerow({name: "" if value is None else value for name, value in one.items()})
+        texts = {name: safe(style.written(value)) for name, value in one.items() if isinstance(value, str)}
+        writer.writerow({name: "" if value is None else value for name, value in one.items()} | texts)
     return out.getvalue().encode()
 
 

@@ -1,7 +1,8 @@
 """From what came of a run's process to the row of a results file, and to a few words about it."""
 
 from rfx import env
-from rfx.experiments import baseline, keys, results
+from rfx.experiments import baseline
+from rfx.records import keys, results
 
 # Options with a column of their own, and what that column may hold.
 _OPTION_COLUMNS = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}

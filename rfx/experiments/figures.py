@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rfx import files
 from rfx.errors import DataError, UsageError, or_near
-from rfx.experiments import catalogue, drawn
+from rfx.experiments import catalogue, drawn, style
 
 FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
 # The same rows give the same file: no date, and identifiers that are no random numbers. Letters are drawn as paths, so
 # that the file looks the same wherever it is opened.
 _STYLE = {
-    "svg.hashsalt": "rfx", "svg.fonttype": "path", "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 9,
+    "svg.hashsalt": "rfx", "svg.fonttype": "path", "font.family": style.FONT, "font.size": 8, "axes.titlesize": 9,
     "axes.labelsize": 8, "legend.fontsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3,
     "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
 }  # fmt: skip

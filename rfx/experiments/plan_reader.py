@@ -8,8 +8,8 @@ from rfx import env, methods
 from rfx.data import registry
 from rfx.data.loading import SHARE
 from rfx.errors import UsageError, or_near, quoted
-from rfx.experiments import keys
 from rfx.experiments.plan import FIELDS, Plan, matches, names_of
+from rfx.records import keys
 
 MOST_RUNS = 100_000
 _MOST_WORK = 10_000_000  # comparisons of conditions with runs, some seconds

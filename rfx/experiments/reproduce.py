@@ -13,7 +13,8 @@ from rfx import env
 from rfx.data import registry
 from rfx.data.fetch import is_obtainable
 from rfx.errors import RfxError
-from rfx.experiments import catalogue, plan, results, runner, traces
+from rfx.experiments import catalogue, plan, runner
+from rfx.records import results, traces
 
 FORMS = ("quick", "most", "full")
 # Processor seconds of a run of a plan that has no line in costs.csv; and memory, MiB: that of a process which has loaded all.

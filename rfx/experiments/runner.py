@@ -11,10 +11,11 @@ from pathlib import Path
 
 from rfx import interrupts
 from rfx.errors import ClusterError
-from rfx.experiments import endings, keys, pools, results, traces, workers
+from rfx.experiments import endings, pools, workers
 from rfx.experiments.child import NO_DATA
 from rfx.experiments.plan import Plan, describe
 from rfx.experiments.process import NAP
+from rfx.records import keys, results, traces
 
 
 @dataclass
@@ -43,7 +44,8 @@ class Summary:
         counts = {status: self.count(status) for status in results.STATUSES}
         return {
             "plan": self.plan, "results": self.results, "total": self.total, "ran": self.ran, **counts,
-            "not_converged": self.not_converged, "exit_code": self.exit_code, "rows": self.rows,
+            "not_converged": self.not_converged, "exit_code": self.exit_code,
+            "rows": [row.as_dict() for row in self.rows],
         }  # fmt: skip
 
 

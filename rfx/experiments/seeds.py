@@ -1,14 +1,15 @@
 """Noise: runs that differ in nothing but the seed, their mean and standard deviation, and what can be said by it of a printed number."""
 
 import json
+import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from rfx import methods
 from rfx.errors import UsageError
-from rfx.experiments.keys import canonical, lacks_gamma
+from rfx.records.keys import canonical, lacks_gamma
 
 # What tells runs apart besides options; n_features and lam are options of some methods, and outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
@@ -37,10 +38,11 @@ def mean(values) -> Mean | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    low, high = min(known), max(known)
+    low, high, n = min(known), max(known), len(known)
     if low == high:
-        return Mean(low, 0.0 if len(known) > 1 else None, len(known), low, high)
-    return Mean(statistics.fmean(known), statistics.stdev(known), len(known), low, high)
+        return Mean(low, 0.0 if n > 1 else None, n, low, high)
+    middle = statistics.fmean(known)
+    return Mean(middle, math.sqrt(math.fsum((value - middle) ** 2 for value in known) / (n - 1)), n, low, high)
 
 
 def verdict(ours: Mean | None, printed, best: str) -> str | None:
@@ -97,11 +99,12 @@ def options_of(method: str) -> frozenset[str]:
         return frozenset()
 
 
-def inputs(row: dict) -> dict:
+def inputs(row: Mapping) -> dict:
     """What a row's run was given, by name, without its seed; of an option with a column, what was asked for where that is known."""
-    options = options_of(row["method"])
-    found = {name: row.get(name) for name in _FIELDS} | {name: row["params"].get(name) for name in _PARAMS}
-    found |= {name: value for name, value in row["params"].items() if name in options}
+    options, params = options_of(row["method"]), row["params"]
+    found = {name: value for name in _FIELDS if (value := row.get(name)) is not None}
+    found |= {name: value for name in _PARAMS if (value := params.get(name)) is not None}
+    found |= {name: params[name] for name in params if name in options}
     for name in ("lam", "n_features"):
         if name in options and name not in found:
             found[name] = row.get(name)
@@ -110,10 +113,25 @@ def inputs(row: dict) -> dict:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def variants(rows: list[dict]) -> list[list[dict]]:
+def token(given: Mapping) -> tuple:
+    """What is equal for what `canonical` makes equal, and can be a key: names with their values."""
+    return tuple(sorted((name, _token(value)) for name, value in given.items() if value is not None))
+
+
+def _token(value) -> tuple:
+    """Values of one kind in the order of that kind; 1 and 1.0 are the same, true is no number."""
+    kind = type(value)
+    if kind is str:
+        return 0, value
+    if kind is int or kind is float:
+        return 1, canonical(value) if kind is float else value
+    return 2, json.dumps(canonical(value), sort_keys=True)
+
+
+def variants(rows: Sequence[Mapping]) -> list[list]:
     """Rows that differ in nothing but the seed, together: one a seed, the newest, by the seed. Those made last come last."""
-    found: dict[str, dict] = {}
+    found: dict[tuple, dict] = {}
     for row in rows:
-        name = json.dumps(canonical(inputs(row)), sort_keys=True)
+        name = token(inputs(row))
         found[name] = found.pop(name, {}) | {row["seed"]: row}
     return [[by_seed[seed] for seed in sorted(by_seed, key=lambda seed: (seed is not None, seed))] for by_seed in found.values()]

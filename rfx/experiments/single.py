@@ -9,8 +9,9 @@ from rfx import data, env, methods
 from rfx.data import rowweights
 from rfx.data.reading import Reading
 from rfx.errors import DataError
-from rfx.experiments import baseline, heldout, keys, metrics, results, streamed, traces
+from rfx.experiments import baseline, heldout, metrics, streamed
 from rfx.options import Path as LamPath
+from rfx.records import keys, results, traces
 
 # what info holds that has a column of its own; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)

@@ -8,6 +8,9 @@ import math
 import textwrap
 import zlib
 from dataclasses import dataclass
+from functools import cache
+
+from rfx import terminal
 
 # Okabe and Ito's colours first, told apart by the colour-blind, then Tol's.
 _LOOKS = {
@@ -20,6 +23,9 @@ _LOOKS = {
 }  # fmt: skip
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#332288")
 _MARKS = ("1", "2", "3", "4", "+", "x", "|", "_")
+FONT = "DejaVu Sans"
+LONGEST = 60  # characters of a name in a figure
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
 
 
@@ -60,7 +66,48 @@ def label(words: str, whose: str) -> str:
 
 def identifier(*words) -> str:
     """The identifier (gid) of a curve in the SVG file."""
-    return "-".join(words)
+    return "-".join(_without_controls(str(word)) for word in words)
+
+
+def plain(text) -> str:
+    """A name that comes from rows as a figure takes it: `escaped`, and shortened where it is long."""
+    text = str(text)
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}…{text[-(LONGEST // 2) :]}"
+    # matplotlib leaves out of a legend what begins with _
+    return (" " if text.startswith("_") else "") + escaped(text)
+
+
+def escaped(text: str) -> str:
+    """A text that a figure draws as it is written, never as mathematics.
+
+    Control characters are spelled out; what the font has no sign for becomes a question mark in a box.
+    """
+    text = _without_controls(text)
+    if not text.isascii():
+        signs = _signs()
+        text = "".join(one if ord(one) in signs else _UNKNOWN for one in text)
+    return text.replace("$", r"\$")
+
+
+def written(text: str) -> str:
+    """The text that `plain` was given, as far as it was not shortened."""
+    return text.replace(r"\$", "$").removeprefix(" ")
+
+
+def _without_controls(text: str) -> str:
+    return text if text.isprintable() else terminal.plain(text.translate(_BREAKS))
+
+
+_BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
+
+
+@cache
+def _signs() -> frozenset[int]:
+    """The characters that the font of figures has."""
+    from matplotlib.font_manager import findfont, get_font
+
+    return frozenset(get_font(findfont(FONT)).get_charmap())
 
 
 @dataclass
@@ -82,8 +129,17 @@ def grid(lines: int, columns: int, height: float = 2.1):
 
 
 def head(axes, text: str) -> None:
-    """The panel's title, at its left."""
-    axes.set_title(text, loc="left", fontweight="bold")
+    """The panel's title, at its left; no mathematics."""
+    axes.set_title(plain(text), loc="left", fontweight="bold")
+
+
+def log_scale(axes, which: str, base: float = 10) -> bool:
+    """Make the axis "x" or "y" logarithmic where something is drawn that such an axis can show; whether it is."""
+    least = getattr(axes.dataLim, f"minpos{which}")
+    if not 0 < least < math.inf:
+        return False
+    getattr(axes, f"set_{which}scale")("log", base=base)
+    return True
 
 
 def sizes_axis(axes, sizes) -> None:
@@ -94,10 +150,11 @@ def sizes_axis(axes, sizes) -> None:
 
 
 def log_values(axes) -> None:
-    """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little."""
+    """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little; a linear one where nothing can be drawn on that."""
     from matplotlib.ticker import LogLocator
 
-    axes.set_yscale("log")
+    if not log_scale(axes, "y"):
+        return
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12))
     plain_ticks(axes.yaxis)
@@ -130,7 +187,7 @@ def _pairs(labels) -> list[str]:
 def finish(figure, title: str, notes, legend: bool = True) -> None:
     """Title, one legend for all panels, and below them what the reader must know. legend: False where each panel has its own.
 
-    `caption` gives title and notes back.
+    Nothing of title and notes is mathematics. `caption` gives them back.
     """
     figure.rfx_caption = (title, list(notes))
     handles = {}
@@ -140,8 +197,8 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
     width = figure.get_figwidth()
     order = _pairs(handles)
     figure.legend([handles[text] for text in order], order, loc="outside upper center", ncols=max(1, -(-len(order) // 2)), frameon=False,
-                  title=textwrap.fill(title, int(width * 9)), title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
-    wrapped = [line for note in notes for line in textwrap.wrap(note, int(width * 19))]
+                  title=textwrap.fill(escaped(title), int(width * 9)), title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
+    wrapped = [line for note in notes for line in textwrap.wrap(escaped(note), int(width * 19))]
     figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
 
 
@@ -159,5 +216,5 @@ def bare(figure) -> None:
 
 def machines(rows, threads: bool = True) -> str:
     """The note that says on what machine ours was run."""
-    places = ((row["cpu"] or "unknown processor") + (f", {row['threads'] or 'all'} threads" if threads else "") for row in rows)
+    places = (((row["cpu"] or "unknown processor")[:LONGEST]) + (f", {row['threads'] or 'all'} threads" if threads else "") for row in rows)
     return f"Ours: {'; '.join(dict.fromkeys(places))}."

@@ -3,19 +3,45 @@
 import csv
 import io
 import json
+import math
 import textwrap
+from dataclasses import replace
 
-from rfx.experiments.sheet import safe
+from rfx import terminal
 from rfx.experiments.tables import DASH, Table
+from rfx.records.sheet import safe
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 
 def render(table: Table, form: str, width: int | None = None) -> str:
     """`table` in one of FORMATS, ending with a line end; width: the most columns of text, as far as cells allow."""
+    if form in ("text", "markdown", "latex"):
+        table = _cleaned(table)
     if form == "text":
         return _text(table, width or 10**6)
     return {"markdown": _markdown, "latex": _latex, "csv": _csv, "json": _json}[form](table)
+
+
+def cleaned(text: str) -> str:
+    """A text in one line, with control characters spelled out."""
+    return text if text.isprintable() else terminal.plain(text.translate(_BREAKS))
+
+
+_BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
+
+
+def _cleaned(table: Table) -> Table:
+    sections = [
+        replace(
+            section,
+            title=cleaned(section.title),
+            columns=[cleaned(text) for text in section.columns],
+            lines=[line if all(map(str.isprintable, line)) else [cleaned(text) for text in line] for line in section.lines],
+        )
+        for section in table.sections
+    ]
+    return replace(table, title=cleaned(table.title), sections=sections, notes=[cleaned(note) for note in table.notes])
 
 
 def _text(table, width) -> str:
@@ -102,10 +128,25 @@ def _csv(table) -> str:
     names = list(dict.fromkeys(name for cell in table.cells for name in cell))
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: safe(value) if isinstance(value, str) else value for name, value in cell.items()} for cell in table.cells)
+    writer.writerows(
+        {name: safe(cleaned(value)) if isinstance(value, str) else value for name, value in cell.items()} for cell in table.cells
+    )
     return out.getvalue()
 
 
 def _json(table) -> str:
-    content = {"table": table.name, "title": table.title, "cells": table.cells, "notes": table.notes}
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    # cell by cell, so that a table of many takes little memory
+    texts = (json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False) for cell in table.cells)
+    cells = ["  " + text.replace("\n", "\n  ") for text in texts]
+    head = json.dumps({"table": table.name, "title": table.title}, indent=1, ensure_ascii=False)[:-2]
+    notes = json.dumps({"notes": table.notes}, indent=1, ensure_ascii=False)[2:]
+    inside = ",\n".join(cells)
+    return f'{head},\n "cells": [' + (f"\n{inside}\n ]" if cells else "]") + f",\n{notes}\n"
+
+
+def finite(cell: dict) -> dict:
+    """The same with null for numbers that JSON does not have."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else cleaned(value) if isinstance(value, str) else value
+        for name, value in cell.items()
+    }

@@ -1,10 +1,9 @@
 """The table `summary`: every row of a results file in one line, or the mean of each group of rows."""
 
-import json
+from collections import Counter
 
 from rfx.errors import UsageError
 from rfx.experiments import columns, seeds
-from rfx.experiments.keys import canonical
 from rfx.experiments.tables import DASH, Section, Table
 
 # what CSV and JSON hold of every row
@@ -45,8 +44,8 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
 def _listed(rows, given) -> Table:
     shown = [*columns.ALWAYS, *given.varying]
     metric, outcomes = _metric(rows)
-    lines, cells = [], []
-    best = _best([((row["dataset"], row["metric"]), row["score"] if row["status"] == "ok" else None) for row in rows])
+    best = _best(((row["dataset"], row["metric"]), row["score"] if row["status"] == "ok" else None) for row in rows)
+    lines = []
     for place, (row, values) in enumerate(zip(rows, given.values)):
         line = [columns.written(name, values.get(name)) for name in shown]
         for name, (_, write) in columns.OUTCOMES.items():
@@ -55,15 +54,19 @@ def _listed(rows, given) -> Table:
         if metric is None:
             line.insert(len(shown) + 1, row["metric"] or DASH)
         lines.append(line)
-        cells.append(
-            {"status": row["status"]}
-            | {name: columns.outcome(row, name) for name in _CELLS}
-            | {"converged": row["converged"], "label": row["params"].get("label"), "seed": row["seed"]}
-            | {name: values.get(name) for name in given.varying if name not in _CELLS}
-        )
+    more = [name for name in given.varying if name not in _CELLS]
+    cells = columns.Each(rows, lambda row: _cell_of(row, more))
     headings = [given.heading(name) for name in shown] + outcomes
     notes = ([_BEST] if best else []) + _notes(rows, given, shown)
     return Table("summary", f"{len(rows)} rows", [Section("", headings, lines, len(columns.ALWAYS))], notes, cells)
+
+
+def _cell_of(row, more) -> dict:
+    """What CSV and JSON hold of a row; more: names of inputs besides."""
+    found = {"status": row["status"]} | {name: columns.outcome(row, name) for name in _CELLS}
+    found |= {"converged": row["converged"], "label": row["params"].get("label"), "seed": row["seed"]}
+    values = columns.values_of(row) if more else {}
+    return found | {name: values.get(name) for name in more}
 
 
 _BEST = "!: the best score of its data set"
@@ -80,21 +83,23 @@ def _best(scores) -> set[int]:
         if score is not None and metric:
             families.setdefault((family, metric), []).append((-score if metric == "rmse" else score, place))
     # where all are the same, none is best
-    several = [found for found in families.values() if len({score for score, _ in found}) > 1]
-    return {place for found in several for score, place in found if score == max(found)[0]}
+    highest = {family: max(score for score, _ in found) for family, found in families.items()}
+    several = [(highest[family], found) for family, found in families.items() if min(score for score, _ in found) < highest[family]]
+    return {place for best, found in several for score, place in found if score == best}
 
 
-def _paired(group, best) -> tuple[float | None, int]:
-    """(p, pairs) of the paired t-test of two groups of rows by their scores on the same data with the same seed; p None where that
-    can't be said."""
-    means = []
-    for rows in (group, best):
-        found: dict[tuple, list] = {}
-        for row in rows:
-            if row["score"] is not None:
-                found.setdefault((row["dataset"], row["split"], row["params"].get("test"), row["seed"]), []).append(row["score"])
-        means.append({name: sum(scores) / len(scores) for name, scores in found.items()})
-    less = seeds.mean(means[0][name] - means[1][name] for name in means[0].keys() & means[1].keys())
+def _by_run(rows) -> dict[tuple, float]:
+    """The mean score of rows on the same data with the same seed."""
+    found: dict[tuple, list] = {}
+    for row in rows:
+        if row["score"] is not None:
+            found.setdefault((row["dataset"], row["split"], row["params"].get("test"), row["seed"]), []).append(row["score"])
+    return {name: sum(scores) / len(scores) for name, scores in found.items()}
+
+
+def _paired(one: dict[tuple, float], best: dict[tuple, float]) -> tuple[float | None, int]:
+    """(p, pairs) of the paired t-test of two groups of rows by their scores as `_by_run` has them; p None where that can't be said."""
+    less = seeds.mean(one[name] - best[name] for name in one if name in best)
     if less is None or not less.sd:
         return None, 0 if less is None else less.n
     from scipy.special import stdtr
@@ -112,26 +117,25 @@ def _by(given, group_by, mean_over) -> tuple[list[str], str]:
 
 def _grouped(rows, given, by, words) -> Table:
     metric, outcomes = _metric(rows)
-    groups: dict[str, list] = {}
+    groups: dict[tuple, tuple[dict, list]] = {}
     for row, asked in zip(rows, given.asked):
         if row["status"] == "ok":
             own = {name: asked.get(name) for name in by} | {"metric": row["metric"]}
-            groups.setdefault(json.dumps(canonical(own | {"none": 0}), sort_keys=True), []).append((own, row))
+            groups.setdefault(seeds.token(own), (own, []))[1].append(row)
     lines, cells = [], []
-    known = [[row for _, row in group] for group in groups.values()]
+    known = [found for _, found in groups.values()]
     means = [seeds.mean(row["score"] for row in found) for found in known]
-    families = [(group[0][0].get("dataset"), group[0][0]["metric"]) for group in groups.values()]
+    families = [(own.get("dataset"), own["metric"]) for own, _ in groups.values()]
     best = _best([(family, mean and mean.value) for family, mean in zip(families, means)])
-    best_of = {families[place]: known[place] for place in best}
-    for place, group in enumerate(groups.values()):
-        own, found = group[0][0], [row for _, row in group]
+    best_of = {families[place]: _by_run(known[place]) for place in best}
+    for place, (own, found) in enumerate(groups.values()):
         outcome = {name: seeds.mean(columns.outcome(row, name) for row in found) for name in columns.OUTCOMES}
         line = [columns.written(name, own[name]) for name in by] + [str(len(found))]
         for name, (_, write) in columns.OUTCOMES.items():
             text = DASH if outcome[name] is None else seeds.spread(outcome[name].value, outcome[name].sd, write)
             converged = not any(row["converged"] is False for row in found)
             line.append(text + (_marks(place in best, converged) if name == "score" else ""))
-        p, pairs = _paired(found, best_of[families[place]]) if families[place] in best_of and place not in best else (None, 0)
+        p, pairs = _paired(_by_run(found), best_of[families[place]]) if families[place] in best_of and place not in best else (None, 0)
         line.insert(len(by) + 2, DASH if p is None else f"{p:.2g}")
         if metric is None:
             line.insert(len(by) + 3, own["metric"] or DASH)
@@ -156,7 +160,8 @@ def _metric(rows) -> tuple[str | None, list[str]]:
 
 
 def _notes(rows, given, shown, where="") -> list[str]:
-    notes = [f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}" for row in rows if row["status"] != "ok"]
+    failed = Counter(f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}" for row in rows if row["status"] != "ok")
+    notes = [text if n == 1 else f"{text} ({n:,} runs)" for text, n in failed.items()]
     if any(row["converged"] is False for row in rows):
         notes.append("*: the solver did not converge" + (f" {where}" if where else ""))
     if shown and len(rows) > 1 and given.constant():

@@ -16,9 +16,10 @@ import numpy as np
 from rfx import env, kernels, methods
 from rfx.data.scaling import Scaler
 from rfx.errors import DataError, RfxError, UsageError
-from rfx.experiments import heldout, keys, metrics, results
+from rfx.experiments import heldout, metrics
 from rfx.methods.calibration import Calibration
 from rfx.methods.gamma import has_gamma
+from rfx.records import keys, results
 
 # What can be searched: the option that is a method's size (None: it has none), and the sizes of the rounds.
 SIZES = {

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from rfx import cluster
 from rfx.data import registry
 from rfx.errors import ClusterError
-from rfx.experiments import endings, keys
+from rfx.experiments import endings
 from rfx.experiments.pools import Way, job
 from rfx.experiments.process import NAP
+from rfx.records import keys
 
 _AHEAD = 1000  # runs that the scheduler is told of at a time
 _TELL = 1.0  # seconds between two steps of a run that its worker tells

@@ -1,9 +1,15 @@
 """Checkpoints of a training: all that it takes to go on to the same bits, in one file that appears whole or not at all."""
 
 import contextlib
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from rfx import losses, model
+import numpy as np
+
+from rfx import kernels, losses, model
 from rfx.data.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, UsageError
 
@@ -41,32 +47,48 @@ class Keeper:
         arrays |= {"scaler_shift": scaler["shift"], "scaler_scale": scaler["scale"], "sample": method._sample}
         if method.classes is not None:
             arrays["classes"] = method.classes
-        model.write(self.path, header, arrays | {f"solver_{name}": value for name, value in method.solver.state().items()})
+        arrays |= {f"solver_{name}": value for name, value in method.solver.state().items()}
+        model.write(self.path, header | {"digest": digest(header, arrays)}, arrays)
 
     @contextlib.contextmanager
     def sound(self):
         """DataError for what a damaged checkpoint raises while it is taken up."""
         try:
             yield
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise DataError(
-                f"checkpoint {self.path} is damaged ({type(error).__name__}: {error}), or of another version of rfx; delete it to start "
-                "anew, or leave out --resume"
-            ) from error
+        except _DAMAGED as error:
+            raise self.damaged(f"{type(error).__name__}: {error}") from error
 
-    def load(self, method):
-        """Header and arrays of the checkpoint to go on from; None to begin anew.
+    def damaged(self, reason: str) -> DataError:
+        """The sentence about a checkpoint that can't be gone on from."""
+        reason = " ".join(reason.split())[:300]
+        return DataError(f"checkpoint {self.path} is damaged ({reason}), or of another version of rfx; delete it to start anew, or leave "
+                         "out --resume")  # fmt: skip
 
-        Raises DataError for a file that is no checkpoint, UsageError where it is of another method or other options.
+    def load(self, method) -> "State | None":
+        """The state in the checkpoint to go on from, checked in all its parts; None to begin anew.
+
+        Raises DataError for a file that is no checkpoint or a damaged one, UsageError where it is of another method or other options.
         """
         if not self.resume or not self.path.exists():
             return None
-        header, arrays = model.read(self.path)
+        try:
+            header, arrays = model.read(self.path)
+        except DataError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
+            raise self.damaged(str(error)) from error
         if header.get("kind") != KIND:
             raise DataError(f"{self.path} is not a checkpoint but a model file; give the file that --checkpoint wrote")
         with self.sound():
+            said = header.pop("digest", None)
+            header.pop("format", None)
+            if said != digest(header, arrays):
+                raise self.damaged("its parts are not those that were written together")
             self._check(method, header)
-        return header, arrays
+            try:
+                return State.of(method, header, arrays)
+            except DataError as error:
+                raise self.damaged(str(error)) from error
 
     def _check(self, method, header):
         if header["method"] != method.name:
@@ -80,15 +102,205 @@ class Keeper:
                 raise UsageError(f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was written; give the same")
 
 
-def restore(method, header, arrays) -> None:
-    """What a method had learnt and counted; its solver's state is in the arrays that begin with solver_."""
-    method.task = header["task"]
-    method.classes = arrays.get("classes")
-    method.loss = losses.get_loss(header["loss"], method.params["epsilon"])
-    method.scaler = Scaler(header["scaling"], arrays["scaler_shift"], arrays["scaler_scale"])
-    method._restore_learned(header, arrays)
-    method.target_scaler = TargetScaler.from_dict(header["target_scaler"], method.n_targets) if header["target_scaler"] else None
-    method._sample = arrays["sample"]
-    method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = header["counts"]
-    method.batch_weights.rows, method.batch_weights.sum = header["weights"]
-    method.curve, method.validation = header["curve"], header.get("validation", [])
+# What a damaged header or array makes Python and numpy raise
+_DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
+_MOST = 2**53
+_ARRAYS = {
+    "scaler_shift": model.Array("f", "inputs"),
+    "scaler_scale": model.Array("f", "inputs"),
+    "classes": model.Array("f", "classes"),
+    "sample": model.Array("f", "sampled prepared"),
+    "pca_mean": model.Array("f", "inputs"),
+    "pca_components": model.Array("f", "inputs prepared"),
+}
+
+
+def digest(header: dict, arrays: dict) -> str:
+    """A hash of all that a checkpoint holds."""
+    found = hashlib.blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=16)
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name])
+        # numbers as they lie in the file, whatever order of bytes the machine has
+        values = values.astype(values.dtype.newbyteorder("<"), copy=False)
+        found.update(f"{name} {values.dtype.str} {np.shape(arrays[name])}".encode())
+        found.update(values.tobytes())
+    return found.hexdigest()
+
+
+def _whole(value, name, low=0) -> int:
+    if type(value) is not int or not low <= value <= _MOST:
+        raise DataError(f"{name} is {value!r:.40}, not a whole number of {low} or more")
+    return value
+
+
+def _number(value, name, low=-math.inf) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value) or value < low:
+        raise DataError(f"{name} is {value!r:.40}, not a number" + ("" if low == -math.inf else f" of {low:g} or more"))
+    return value
+
+
+def _listed(value, name, count=None) -> list:
+    if type(value) is not list or (count is not None and len(value) != count):
+        raise DataError(f"{name} is {value!r:.40}, not a list" + ("" if count is None else f" of {count}"))
+    return value
+
+
+def _table(value, name) -> dict:
+    if type(value) is not dict:
+        raise DataError(f"{name} is {value!r:.40}, not a table")
+    return value
+
+
+@dataclass(frozen=True)
+class State:
+    """What a checkpoint holds: a method's task and what it had learnt and counted, and where its stream was.
+
+    solver: the arrays of its solver by name. The rest is as StreamMethod has it.
+    """
+
+    task: str
+    loss: str
+    scaler: Scaler
+    target_scaler: TargetScaler | None
+    learned: dict
+    arrays: dict
+    position: dict
+    counts: list
+    weights: list
+    solver: dict
+    curve: list = field(default_factory=list)
+    validation: list = field(default_factory=list)
+
+    @classmethod
+    def of(cls, method, header: dict, arrays: dict) -> "State":
+        """The state in a header and its arrays; DataError, KeyError or TypeError where a part is not of its type, shape or range."""
+        task, known = header["task"], {name: arrays[name] for name in _ARRAYS if name in arrays}
+        if task not in ("binary", "multiclass", "regression"):
+            raise DataError(f"its task is {task!r:.40}")
+        inputs, prepared = (_whole(header[name], name, 1) for name in ("n_inputs", "n_prepared"))
+        rows, n_targets = _whole(header["n_rows"], "n_rows", 1), _whole(header["n_targets"], "n_targets", 1)
+        if "weight_sum" in header:
+            _number(header["weight_sum"], "weight_sum", 0)
+        missing = {"scaler_shift", "scaler_scale", "sample"} | (set() if task == "regression" else {"classes"})
+        if lacking := sorted(missing - known.keys()):
+            raise DataError(f"there is no array {lacking[0]}")
+        model.check_arrays(known, _ARRAYS, {"inputs": inputs, "prepared": prepared})
+        if task != "regression":
+            classes = known["classes"]
+            if not len(classes) or np.any(np.diff(classes) <= 0) or (task == "binary" and len(classes) > 2):
+                raise DataError(f"its {len(classes)} labels are not those of the task {task}")
+        if len(known["sample"]) > rows or ("pca_mean" in known) != ("pca_components" in known):
+            raise DataError("its sample or its principal components are not those of its rows")
+        if type(header["unit"]) is not bool or type(header["centred"]) not in (bool, type(None)):
+            raise DataError("unit and centred must be true or false")
+        _kernel(method, _table(header["kernel_params"], "kernel_params"), prepared)
+        samples, seconds, loss_sum, loss_rows, following = _listed(header["counts"], "counts", 5)
+        _whole(samples, "samples")
+        _number(seconds, "seconds", 0), _number(loss_sum, "the sum of losses"), _number(loss_rows, "the rows of the losses", 0)
+        _number(following, "the next point", 1)
+        weighed, total = _listed(header["weights"], "weights", 2)
+        _whole(weighed, "the rows with weights"), _number(total, "the sum of weights", 0)
+        for point in _listed(header["curve"], "curve"):
+            for name in ("samples", "steps"):
+                _whole(_table(point, "a point of the curve")[name], name)
+        validation = _listed(header["validation"], "validation")
+        if not all(type(step) is dict for step in validation):
+            raise DataError("validation is not a list of steps")
+        scaled = header["target_scaler"]
+        if (scaled is None) != (task != "regression"):
+            raise DataError(f"the task is {task}, but there is {'no' if scaled is None else 'a'} scaling of targets")
+        target = None if scaled is None else TargetScaler.from_dict(_table(scaled, "target_scaler"), n_targets)
+        if target is not None and not (np.isfinite(target.shift).all() and np.all(np.asarray(target.scale) > 0)):
+            raise DataError("the scaling of targets is not of finite numbers")
+        if np.any(known["scaler_scale"] < 0):
+            raise DataError("array scaler_scale has values below 0")
+        return cls(
+            task=task,
+            loss=losses.get_loss(header["loss"], method.params["epsilon"]).name,
+            scaler=Scaler.from_dict({"kind": header["scaling"], "shift": known["scaler_shift"], "scale": known["scaler_scale"]}),
+            target_scaler=target,
+            learned=header,
+            arrays=known,
+            position=_position(header["position"]),
+            counts=[samples, seconds, loss_sum, loss_rows, following],
+            weights=[weighed, total],
+            solver={name.removeprefix("solver_"): values for name, values in arrays.items() if name.startswith("solver_")},
+            curve=header["curve"],
+            validation=validation,
+        )
+
+    def restore(self, method) -> None:
+        """Give the method what it had learnt and counted; its solver's state is in `solver`."""
+        method.task, method.classes = self.task, self.arrays.get("classes")
+        method.loss = losses.get_loss(self.loss, method.params["epsilon"])
+        method.scaler = self.scaler
+        method._restore_learned(self.learned, self.arrays)
+        method.target_scaler, method._sample = self.target_scaler, self.arrays["sample"]
+        method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = self.counts
+        method.batch_weights.rows, method.batch_weights.sum = self.weights
+        method.curve, method.validation = self.curve, self.validation
+
+
+def _kernel(method, params: dict, prepared: int) -> None:
+    """Refuse parameters that the method's kernel does not have, or that are not finite numbers in its form."""
+    name = method.params.get("kernel")
+    declared = {} if name is None else kernels.get_kernel(name).parameters
+    for key, value in params.items():
+        if key not in declared:
+            raise DataError(f"the kernel has no parameter {key!r:.40}")
+        values = np.asarray(value)
+        if values.dtype.kind not in "fi" or (declared[key].kind == "i" and values.dtype.kind != "i"):
+            raise DataError(f"{key} of the kernel is {value!r:.40}")
+        sizes = {"inputs": prepared}
+        model.check_arrays({key: values.astype(declared[key].kind + "8")}, {key: declared[key]}, sizes)
+        if key == "gamma" and not value > 0:
+            raise DataError(f"gamma of the kernel is {value!r:.40}")
+    if lacking := sorted(declared.keys() - params.keys()):
+        raise DataError(f"the kernel's parameter {lacking[0]} is missing")
+
+
+def _position(found) -> dict:
+    """A position of rfx.data.stream.Stream."""
+    for name in ("epoch", "number", "offset", "rows"):
+        _whole(_table(found, "position")[name], name)
+    _whole(found["batch"], "batch", 1), _whole(found["window"], "window", 1)
+    if type(found["shuffled"]) is not bool or type(found["seed"]) not in (int, type(None)):
+        raise DataError("the position has no shuffled or seed")
+    _place(found["source"], "the place of the rows")
+    return found
+
+
+def _place(found, name) -> None:
+    """Places of sources are tables of whole numbers, words and such tables."""
+    if isinstance(found, dict):
+        for key, value in found.items():
+            _place(value, key)
+    elif isinstance(found, list):
+        for value in found:
+            _place(value, name)
+    elif found is not None and type(found) is not str:
+        _whole(found, name)
+
+
+def check_solver(then: dict, now: dict) -> None:
+    """Refuse, with a DataError, arrays of a solver that are not in the form that it has them at its start.
+
+    then: those of the checkpoint; now: those of the same solver before its first step. What grows with the rows that were seen
+    (coef, before, rows) may be longer, all by the same.
+    """
+    if then.keys() != now.keys():
+        raise DataError(f"the solver has the arrays {', '.join(sorted(then))}, not {', '.join(sorted(now))}")
+    lengths = set()
+    for name, values in now.items():
+        found = then[name]
+        grows = name in ("coef", "before", "rows")
+        if found.dtype != values.dtype or found.ndim != values.ndim or found.shape[grows:] != values.shape[grows:]:
+            raise DataError(f"array solver_{name} holds {found.dtype} in the shape {found.shape}, not {values.dtype} in {values.shape}")
+        if found.dtype.kind == "f" and not np.isfinite(found).all():
+            raise DataError(f"array solver_{name} has values that are not finite")
+        if name == "t" and not (np.all(found >= 0) and np.all(found <= _MOST)):
+            raise DataError("array solver_t has values that are no counts")
+        if grows:
+            lengths.add(len(found))
+    if len(lengths) > 1:
+        raise DataError("the solver's arrays are not of one length")

@@ -153,9 +153,9 @@ class StreamMethod(Method):
             self._start()
         else:
             with self._checkpoint.sound():
-                checkpoints.restore(self, *saved)
-                self._start(saved[1])
-                stream.seek(saved[0]["position"])
+                saved.restore(self)
+                self._start(saved.solver)
+                stream.seek(saved.position)
         self._learning = time.perf_counter() - start
         with np.errstate(**UNSAID):
             status = self._consume(stream)
@@ -215,7 +215,11 @@ class StreamMethod(Method):
     def _start(self, state=None):
         self.solver = self._make(state)
         if state is not None:
-            self.solver.restore({name[7:]: value for name, value in state.items() if name.startswith("solver_")})
+            try:
+                checkpoints.check_solver(state, self.solver.state())
+            except DataError as error:
+                raise self._checkpoint.damaged(str(error)) from error
+            self.solver.restore(state)
         self._live, self._evaluating = self._tracked(), 0.0
 
     def _tracked(self):

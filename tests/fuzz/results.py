@@ -7,10 +7,11 @@ import os
 import random
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from rfx.errors import RfxError
-from rfx.experiments import results
+from rfx.records import results
 
 _PIECES = [
     b",", b";", b"\t", b'"', b'""', b"\n", b"\r\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"'=1+1", b"-", b"nan", b"inf", b"1e999",
@@ -52,7 +53,7 @@ def one(path: Path, content: bytes) -> bool:
         assert len(str(error)) < 1000 and "\n" not in str(error), f"no sentence: {error}"
         return False
     for row in rows:
-        assert set(results.COLUMNS) <= set(row) and isinstance(row["params"], dict)
+        assert set(results.COLUMNS) <= set(row) and isinstance(row["params"], Mapping)
     results.append(path, {"key": "new", "status": "ok", "dataset": "-d", "method": "rf", "score": 0.25, "params": {"a": 1}})
     after = results.read(path)
     old = [row for row in rows if row["key"] != "new"]

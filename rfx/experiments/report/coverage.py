@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from rfx.data import registry
-from rfx.experiments import baseline, keys, plan
+from rfx.experiments import baseline, plan
 from rfx.experiments.child import NO_DATA
 from rfx.experiments.report.sources import Source
+from rfx.records import keys
 
 
 @dataclass(frozen=True)

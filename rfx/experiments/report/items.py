@@ -130,5 +130,5 @@ def _draw(builder, name, rows, setting, shelf, output) -> Drawn:
 
 
 def _curves(figure) -> list[str]:
-    labels = (text for axes in figure.axes for text in axes.get_legend_handles_labels()[1])
+    labels = (style.written(text) for axes in figure.axes for text in axes.get_legend_handles_labels()[1])
     return list(dict.fromkeys(labels))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rfx.errors import DataError
-from rfx.experiments import results, traces
+from rfx.records import results, traces
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def read(path: Path, quick: bool) -> Source:
     if not path.exists():
         return Source()
     try:
-        rows = traces.attached(results.read(path), traces.beside(path))
+        rows = results.read(path, traces.finder(traces.beside(path)))
         return Source(path, quick, rows, results.torn(path))
     except DataError as error:
         return Source(path, quick, refused=str(error))

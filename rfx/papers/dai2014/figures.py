@@ -73,8 +73,8 @@ def synthetic(rows, setting=None):
             low = steps[-1] / 16
             line = [values[-1] * steps[-1] / step for step in (low, steps[-1])]
             axes.plot((low, steps[-1]), line, color=colour, linestyle=":", label="slope -1" if number == 0 else None)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    style.log_scale(axes, "x")
+    style.log_scale(axes, "y")
     axes.set_xlabel("steps t")
     axes.set_ylabel("E|f$_t$(x) - f*(x)|$^2$")
     style.finish(figure, "Dai et al. 2014: the ripple, distance to the exact solution of the same nu", [])
@@ -91,8 +91,8 @@ def complexity(rows, setting=None):
             known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
             if known:
                 axes.plot(*zip(*known), label=dai.METHODS[method], gid=f"complexity-{quantity}-{method}", **style.look(method))
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        style.log_scale(axes, "x")
+        style.log_scale(axes, "y")
         axes.set_xlabel("rows n = features")
         axes.set_ylabel(words)
         style.head(axes, words.partition(",")[0])

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import mean, stdev
 
 from rfx.errors import UsageError
-from rfx.experiments.results import seconds_train
+from rfx.records.results import seconds_train
 
 # data set -> what of the paper's it stands for; "" for itself, in the order of the paper
 DATA = {"a9a": "", "reuters": "", "reuters-money-fx": "reuters", "buzz": "", "covtype": "buzz"}

@@ -106,7 +106,7 @@ def _panels(found, titles, name):
                 if None not in paper:
                     line[1].plot(*([value] for value in paper), label=f"{words}, paper", gid=f"{gid}-paper", **style.printed(method))
         for axes, label in zip(line, ("features D", "seconds of training")):
-            axes.set_xscale("log")
+            style.log_scale(axes, "x")
             style.plain_ticks(axes.xaxis)
             axes.set_xlabel(label)
             axes.set_ylabel("test error, %")

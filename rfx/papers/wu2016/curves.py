@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from rfx.errors import UsageError
 from rfx.experiments.printed import curves
-from rfx.experiments.results import seconds_train
 from rfx.experiments.seeds import Mean, mean, verdict
+from rfx.records.results import seconds_train
 
 SETTINGS = {
     "paper": "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors' programs, where most runs "

@@ -224,7 +224,7 @@ def _scale(axes, kind, log):
     if kind == "R":
         style.sizes_axis(axes, _SIZES)
     else:
-        axes.set_xscale(kind)
+        style.log_scale(axes, "x")
         style.plain_ticks(axes.xaxis)
     if log:
         style.log_values(axes)

@@ -96,7 +96,7 @@ def _panel(axes, own, penalty):
     if penalty == "L1" and products:
         ends = np.array([min(products), max(products)])
         axes.plot(ends, 2 / ends, color="black", linestyle="--", linewidth=1.0, label="2 / (kappa R), the bound's last term for c = 0")
-    axes.set_xscale("log")
+    style.log_scale(axes, "x")
     style.plain_ticks(axes.xaxis)
     style.log_values(axes)
     axes.set_xlabel("kappa R")
@@ -129,8 +129,8 @@ def speedup(rows, setting=None):
                   [max(0.0, curve.ours[place]["high"] - value) for place, value in zip(places, values)]]  # fmt: skip
         bars = axes.errorbar(places, values, yerr=ranges, capsize=3, label=f"{words}: measured", **look | {"linestyle": "-"})
         bars.lines[0].set_gid(style.identifier("speedup", curve.dataset, curve.method, "ours"))
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log", base=2)
+    style.log_scale(axes, "x", 2)
+    style.log_scale(axes, "y", 2)
     for axis in (axes.xaxis, axes.yaxis):
         style.plain_ticks(axis)
     axes.set_xlabel("threads")

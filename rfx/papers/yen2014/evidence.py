@@ -5,8 +5,8 @@ The plans give these rows the labels `inference` and `published`.
 
 from rfx.experiments import seeds
 from rfx.experiments.printed import printed
-from rfx.experiments.results import seconds_train
 from rfx.experiments.tables import DASH, Section, count, gamma, memory_gb, short
+from rfx.records.results import seconds_train
 
 PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 

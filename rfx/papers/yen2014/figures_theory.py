@@ -34,7 +34,7 @@ def _panel(axes, case):
     axes.axhline(reference.zero - excess.limit, color="#AA4466", linewidth=0.9, linestyle=":", label="F(0): a bound above is vacuous")
     if reference.value > excess.limit:
         axes.axhline(reference.value - excess.limit, color="0.4", linewidth=0.9, linestyle="-.", label="F*: exact kernel, lam ||w*||$_2$")
-    axes.set_xscale("log", base=2)
+    style.log_scale(axes, "x", 2)
     style.log_values(axes)
     axes.set_xlabel("features D")
     axes.set_ylabel("F less its limit")

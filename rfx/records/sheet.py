@@ -11,9 +11,11 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from rfx import files
@@ -31,21 +33,20 @@ _RUN = frozenset("=+-@\t\r＝＋－＠")
 class Form:
     """What a kind of file holds.
 
-    what: its name in messages. columns: of a new file, in this order. needed: without these it is some other file. value: of
-    (column, text), for columns that are no text; raises ValueError where the text has the wrong form. text: the columns that are
-    plain text. rest: the column, JSON, that takes what the file has no column for.
+    what: its name in messages. columns: of a new file, in this order. needed: without these it is some other file. rest: the column,
+    JSON, that takes what the file has no column for.
     """
 
     what: str
     columns: tuple[str, ...]
     needed: frozenset[str]
-    text: frozenset[str]
-    value: Callable[[str, str], object]
     rest: str = ""
 
 
 @dataclass(frozen=True)
-class _Header:
+class Header:
+    """The columns of a file, and what stands between its cells."""
+
     names: list[str]
     delimiter: str = ","
 
@@ -91,7 +92,7 @@ def check(path, form: Form) -> None:
         if not str(path):
             raise OSError(errno.ENOENT, "a file name is needed")
         if place.exists():
-            with open(place, "rb+") as file:
+            with files.open_regular(place, "rb+") as file:
                 if not _unfinished(file.fileno(), form):
                     _header_of(os.pread(file.fileno(), _FIRST_LINE, 0), path, form)
             return
@@ -121,7 +122,7 @@ def append(path, rows: list[dict], form: Form) -> None:
             if new:
                 # Empty, or killed within the header: no row can be lost.
                 os.ftruncate(fd, 0)
-                header, start = _Header(list(form.columns)), _line(form.columns, ",")
+                header, start = Header(list(form.columns)), _line(form.columns, ",")
             else:
                 header = _header_of(os.pread(fd, _FIRST_LINE, 0), path, form)
                 start = _end_of_last_line(fd, header, path, form)
@@ -171,7 +172,7 @@ def _end_of_last_line(fd, header, path, form) -> bytes:
         return b""
     lines = _lines(os.pread(fd, size, 0))
     # a header is one line, and was read as it is
-    torn = len(lines) > 1 and not any(end == len(lines) for _, end, _ in _records(lines, header, path, form))
+    torn = len(lines) > 1 and not any(end == len(lines) for _, end, _ in _records(iter(lines[1:]), header, path, form))
     # Closing an open quote keeps the torn line from swallowing the next one in other CSV readers.
     return b'"\n' if torn and lines[-1].count('"') % 2 else b"\n"
 
@@ -198,26 +199,39 @@ def _sync_folder(folder) -> None:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read(path, form: Form) -> list[tuple[int, dict]]:
-    """(line number, row) of every whole row of the file `path`.
+def read(path, form: Form) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
+    """The header of the file `path`, and (line number, cells) of every whole row; an empty header where there is no header yet.
 
-    A row has all columns of the form, None where the file has none or the cell is empty, and the file's other columns as text.
-    Raises DataError when the file can't be read, is some other file, or a cell has the wrong form; FileNotFoundError.
+    What is appended while the rows are read is not among them. Raises DataError when the file can't be read, is no regular file or
+    is some other file; FileNotFoundError.
     """
-    path = Path(path)
+    path, line = Path(path), _line(form.columns, ",")
     try:
-        with path.open("rb") as file:
+        with files.open_regular(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH)
-            content = file.read()
+            size = os.fstat(file.fileno()).st_size
+            first = os.pread(file.fileno(), _FIRST_LINE, 0)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise DataError(f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}") from error
-    line = _line(form.columns, ",")
-    if len(content) < len(line) and line.startswith(content):
-        return []
-    header = _header_of(content[:_FIRST_LINE], path, form)
-    return [(number, _row(header, fields, path, number, form)) for number, _, fields in _records(_lines(content), header, path, form)]
+    if len(first) < len(line) and line.startswith(first):
+        return Header([]), iter(())
+    header = _header_of(first, path, form)
+    rows = _records(_read_lines(path, size, form), header, path, form)
+    return header, ((number, fields) for number, _, fields in rows)
+
+
+def _read_lines(path, size, form) -> Iterator[str]:
+    """The lines of the first `size` bytes of a file after its header, without their ends."""
+    try:
+        with files.open_regular(path) as file:
+            size -= len(file.readline())
+            while size > 0 and (line := file.readline(size)):
+                size -= len(line)
+                yield line.removesuffix(b"\n").removesuffix(b"\r" if line.endswith(b"\r\n") else b"").decode(errors="replace")
+    except OSError as error:
+        raise DataError(f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}") from error
 
 
 def torn(path, form: Form) -> list[int]:
@@ -226,18 +240,18 @@ def torn(path, form: Form) -> list[int]:
     header_line = _line(form.columns, ",")
     if len(content) < len(header_line) and header_line.startswith(content):
         return []
-    lines = _lines(content)
+    header, lines = _header_of(content[:_FIRST_LINE], path, form), _lines(content)[1:]
     whole = set()
-    for first, last, _ in _records(lines, _header_of(content[:_FIRST_LINE], path, form), path, form):
+    for first, last, _ in _records(iter(lines), header, path, form):
         whole.update(range(first, last + 1))
-    return [number for number, text in enumerate(lines[1:], 2) if text.strip() and number not in whole]
+    return [number for number, text in enumerate(lines, 2) if text.strip() and number not in whole]
 
 
 def _lines(content: bytes) -> list[str]:
     return content.replace(b"\r\n", b"\n").decode(errors="replace").split("\n")
 
 
-def _header_of(content: bytes, path, form) -> _Header:
+def _header_of(content: bytes, path, form) -> Header:
     """The header of a file that begins with `content`; DataError when it is some other file."""
     line = content.removeprefix(_BOM).split(b"\n")[0].rstrip(b"\r").decode(errors="replace")
     for delimiter in _DELIMITERS:
@@ -246,7 +260,7 @@ def _header_of(content: bytes, path, form) -> _Header:
         except csv.Error:
             continue
         if form.needed <= set(names):
-            return _Header(names, delimiter)
+            return Header(names, delimiter)
     found = line[:60] + ("…" if len(line) > 60 else "")
     raise DataError(
         f"{path} is not a {form.what} of rfx: its first line starts with {found!r} and does not name the columns"
@@ -254,57 +268,43 @@ def _header_of(content: bytes, path, form) -> _Header:
     )
 
 
-def _records(lines, header, path, form) -> Iterator[tuple[int, int, list[str]]]:
-    """(first line's number, last line's, cells) of every whole row; a cell may have been broken into lines by an editor."""
-    wanted, at = len(header.names), 1
-    while at < len(lines):
-        number, text, fields = at + 1, lines[at], None
-        at += 1
+def _records(lines: Iterator[str], header, path, form) -> Iterator[tuple[int, int, list[str]]]:
+    """(first line's number, last line's, cells) of every whole row; a cell may have been broken into lines by an editor.
+
+    lines: those after the header.
+    """
+    wanted, number, ahead = len(header.names), 1, deque()
+    while (text := ahead.popleft() if ahead else next(lines, None)) is not None:
+        number += 1
+        first, fields = number, None
         if text.count('"') % 2:
             # Either a cell of several lines, or a line that a killed writer left torn: then no row comes of it.
-            for end in range(at, min(len(lines), at + _LINES_OF_A_CELL)):
-                if lines[end].count('"') % 2:
-                    fields = _split("\n".join(lines[number - 1 : end + 1]), header, path, number, form)
-                    at = end + 1 if len(fields) == wanted else at
+            for more in range(_LINES_OF_A_CELL):
+                if more == len(ahead) and (following := next(lines, None)) is not None:
+                    ahead.append(following)
+                if more == len(ahead):
+                    break
+                if ahead[more].count('"') % 2:
+                    fields = _split("\n".join([text, *islice(ahead, more + 1)]), header, path, number, form)
+                    if len(fields) == wanted:
+                        number += more + 1
+                        for _ in range(more + 1):
+                            ahead.popleft()
                     break
         if fields is None or len(fields) != wanted:
-            fields = _split(text, header, path, number, form)
+            fields = _split(text, header, path, first, form)
         if len(fields) > wanted and any(fields[wanted:]):
-            raise DataError(f"{path}, line {number}: {len(fields)} fields where {wanted} are expected")
+            raise DataError(f"{path}, line {first}: {len(fields)} fields where {wanted} are expected")
         if len(fields) >= wanted:
-            yield number, at, fields
+            yield first, number, fields
 
 
 def _split(text, header, path, number, form) -> list[str]:
+    lines = io.StringIO(text, newline="") if "\n" in text or "\r" in text else (text,)
     try:
-        return next(csv.reader(io.StringIO(text, newline=""), delimiter=header.delimiter), [])
+        return next(csv.reader(lines, delimiter=header.delimiter), [])
     except csv.Error as error:
         raise DataError(f"{path}, line {number}: this is no line of a {form.what}: {error}") from None
-
-
-def _row(header, fields, path, number, form) -> dict:
-    row = dict.fromkeys(form.columns)
-    for name, text in reversed(list(zip(header.names, fields))):
-        if text == "" and name != form.rest:
-            row[name] = None
-        elif name in form.text or name not in form.columns:
-            row[name] = plain(text)
-        else:
-            decimal = text.replace(",", ".") if header.delimiter == ";" and text.count(",") == 1 and "." not in text else text
-            row[name] = _value(form, name, text if name == form.rest else decimal, path, number)
-    if form.rest:
-        rest = row[form.rest] = row[form.rest] or {}
-        homeless = rest.pop("columns", {})
-        if isinstance(homeless, dict):
-            row |= {name: value for name, value in homeless.items() if name in form.columns and name not in header.names}
-    return row
-
-
-def _value(form, name, text, path, number):
-    try:
-        return form.value(name, text)
-    except (ValueError, OverflowError, RecursionError):
-        raise DataError(f"{path}, line {number}: the column {name} holds {text[:40]!r}, which it can't") from None
 
 
 # ------------------------------------------------------------------------------------------------- locking

@@ -1,0 +1,475 @@
+"""The typed record of a row of a results file, and what each of its fields may hold.
+
+A `Result` is made of texts once, when a file is read. Nothing downstream checks a type again: a number is a finite float or an int
+in range, or None where it is not known; `params` holds what has no column of its own, checked by name.
+"""
+
+import json
+import marshal
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from itertools import chain
+
+from rfx.errors import DataError, quoted
+
+STATUSES = ("ok", "failed", "timeout", "interrupted")
+# Measures of which 0 is the least and 1 the most.
+SHARES = frozenset(("accuracy", "balanced_accuracy", "auc", "f1"))
+_MOST_WHOLE = 2**63 - 1
+# Far above what anything measures; squares and sums of such numbers are still finite.
+_MOST = 1e100
+# Differences of clock readings may be below zero by rounding.
+_ROUNDING = 1e-3
+_MOST_DEPTH = 20  # of lists and tables within params
+
+
+class Missing(DataError, KeyError):
+    """Something that a table or figure needs is not in a row."""
+
+    def __str__(self):
+        return str(self.args[0])
+
+
+# ------------------------------------------------------------------------------------------------- single values
+
+
+def whole(text: str) -> int:
+    """A whole number of a cell, as spreadsheets write it too: 7, 7.0, 7E+00; ValueError for any other text."""
+    try:
+        number = int(text)
+    except ValueError:
+        real = float(text)
+        if not math.isfinite(real) or real != int(real):
+            raise ValueError("must be a whole number") from None
+        number = int(real)
+    if not 0 <= number <= _MOST_WHOLE:
+        raise ValueError("must be from 0 to 2^63 - 1")
+    return number
+
+
+def real(text: str) -> float | None:
+    """A number of a cell; None for nan, which is how a measure that could not be taken is written."""
+    return _measured(float(text))
+
+
+def _measured(number: float) -> float | None:
+    if not math.isfinite(number):
+        return None
+    if abs(number) > _MOST:
+        raise ValueError(f"must be at most {_MOST:g} in size")
+    return number
+
+
+def certificate(text: str) -> float | None:
+    """A gap, which is infinite where a solver has no bound."""
+    number = float(text)
+    return number if number == math.inf else real(text)
+
+
+def at_least_zero(text: str) -> float | None:
+    return _not_negative(real(text))
+
+
+def _not_negative(number):
+    if number is None or number >= 0:
+        return number
+    raise ValueError("must be 0 or more")
+
+
+def seconds(text: str) -> float | None:
+    number = real(text)
+    return 0.0 if number is not None and -_ROUNDING < number < 0 else _not_negative(number)
+
+
+def _penalty(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= _MOST:
+        raise ValueError(f"must be from 0 to {_MOST:g}")
+    return number
+
+
+def _truth(text: str) -> bool:
+    known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
+    if text.lower() not in known:
+        raise ValueError("must be true or false")
+    return known[text.lower()]
+
+
+def _status(text: str) -> str:
+    if text not in STATUSES:
+        raise ValueError(f"must be one of {', '.join(STATUSES)}")
+    return text
+
+
+# ------------------------------------------------------------------------------------------------- params
+
+
+def _number(value) -> float | int | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("must be a number")
+    return _measured(value)
+
+
+def _amount(value):
+    if type(value) is float and 0.0 <= value <= _MOST:
+        return value
+    return _not_negative(_number(value))
+
+
+def _count(value) -> int:
+    if type(value) is int and 0 <= value <= _MOST_WHOLE:
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_WHOLE:
+        raise ValueError("must be a whole number from 0 to 2^63 - 1")
+    return value
+
+
+def _size(value) -> int:
+    """A count that is not zero."""
+    if _count(value) == 0:
+        raise ValueError("must be 1 or more")
+    return _count(value)
+
+
+def _word(value) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    return value
+
+
+def _word_or(kind: Callable) -> Callable:
+    return lambda value: value if isinstance(value, str) else kind(value)
+
+
+def _scalars(value) -> dict:
+    """A kernel's parameters by name."""
+    if not isinstance(value, dict):
+        raise ValueError("must be a table of numbers by name")
+    for name, one in value.items():
+        if isinstance(one, str) and name != "gamma":
+            continue
+        if one is not None and (_number(one) is None or (name == "gamma" and one < 0)):
+            raise ValueError(f"must have a finite number of 0 or more as {quoted(name)}")
+    return {name: one for name, one in value.items() if one is not None}
+
+
+def _numbers(value, what, least=1) -> list:
+    if not isinstance(value, list) or len(value) < least:
+        raise ValueError(f"must be a list of {what}")
+    return value
+
+
+def _point(value, counted=("samples", "steps"), timed=("seconds",)) -> dict:
+    """One point of a curve: counts and seconds are there, what could not be measured is left out."""
+    if not isinstance(value, dict):
+        raise ValueError("must be a list of points, each a table")
+    found = dict(value)
+    for name in (*counted, *timed):
+        if name in found:
+            found[name] = _count(found[name]) if name in counted else _amount(found[name])
+    for name in ("loss", "error"):
+        if name in found and (found[name] is None or _number(found[name]) is None):
+            del found[name]
+    return found
+
+
+def _curve(value) -> list:
+    if not isinstance(value, list):
+        raise ValueError("must be a list of points")
+    return [_point(point) for point in value]
+
+
+def _validation(value) -> list:
+    """The steps of a choice, each with what it tried: values of the options, then the error."""
+    if not isinstance(value, list):
+        raise ValueError("must be a list of steps")
+    for step in value:
+        if not isinstance(step, dict) or type(step.get("by")) is not str or type(step.get("error")) is not str:
+            raise ValueError("must be a list of steps, each with the texts by and error")
+        options, tried = step.get("options"), step.get("tried")
+        if type(options) is not list or not all(type(name) is str for name in options):
+            raise ValueError("must have in each step the names of the options")
+        if type(tried) is not list or not tried or set(map(type, tried)) != {list} or set(map(len, tried)) != {len(options) + 1}:
+            raise ValueError("must have in each step what was tried, a list of values and the error")
+        if not set(map(type, chain.from_iterable(tried))) <= {int, float, str}:
+            raise ValueError("must have numbers or words as the values that were tried")
+        errors = [one[-1] for one in tried]
+        if not set(map(type, errors)) <= {int, float} or any(abs(error) > _MOST and error != math.inf for error in errors):
+            raise ValueError("must have a number as the error of all that was tried")
+    return value
+
+
+def _path(value) -> list:
+    """(lambda, score) along a path."""
+    if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value) or not value:
+        raise ValueError("must be a list of pairs, lambda and score")
+    return [(_penalty(_number(lam) if _number(lam) is not None else "nan"), _number(score)) for lam, score in value]
+
+
+_KINDS: dict[Callable, str] = {
+    _word: "label test loss features threshold ended error scored_on held_out_on host divergence sample_weight",
+    _count: "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv",
+    _size: "rank pool support parts",
+    _word_or(_count): "n_features_asked n_features",
+    _word_or(_size): "n_grids block_size",
+    _word_or(_amount): "gamma lam rho nu rho_share",
+    _amount: "mae relative_error train_relative_error kappa kappa_bound norm pass_seconds seconds_steps seconds_nystrom seconds_joint "
+    "seconds_scores seconds_maximise seconds_validation held_out_mae",
+    _number: "train_score held_out_score constant_score round_gap",
+    _scalars: "kernel_params",
+    _curve: "curve",
+    _validation: "validation",
+    _path: "path",
+}
+PARAMS: dict[str, Callable] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+
+
+class Params(Mapping):
+    """What a run was given and what came of it that has no column: names to values, checked by name.
+
+    Lists and tables are kept packed and unpacked when asked for, so that many rows take little memory. `params["norm"]` raises
+    Missing, a sentence that names the row, where there is no such entry.
+    """
+
+    __slots__ = ("_layout", "_line", "_path", "_values")
+
+    def __init__(self, layout: dict[str, int], values: tuple, path="", line: int = 0):
+        self._layout, self._values, self._path, self._line = layout, values, path, line
+
+    def __getitem__(self, name):
+        place = self._layout.get(name)
+        if place is None:
+            raise Missing(f"{self._path}, line {self._line} has no params.{name}, which this needs; make the run again")
+        value = self._values[place]
+        return marshal.loads(value) if type(value) is bytes else value
+
+    def get(self, name, default=None):
+        place = self._layout.get(name)
+        if place is None:
+            return default
+        value = self._values[place]
+        return marshal.loads(value) if type(value) is bytes else value
+
+    def __contains__(self, name):
+        return name in self._layout
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layout)
+
+    def __len__(self):
+        return len(self._layout)
+
+    def __repr__(self):
+        return repr(dict(self))
+
+
+class Packer:
+    """Makes Params of JSON texts. What many rows have in common, such as their names, is kept once."""
+
+    def __init__(self):
+        self._layouts: dict[tuple, dict[str, int]] = {}
+        self._kinds: dict[tuple, list] = {}
+        self._shared: dict = {}
+
+    def params(self, found: dict, path, line: int) -> Params:
+        """Params of what a JSON text holds; Wrong, with the entry's name, for one that is out of range."""
+        names = tuple(found)
+        kinds = self._kinds.get(names)
+        if kinds is None:
+            kinds = self._kinds[names] = [PARAMS.get(name) for name in names]
+        values, whole, shared = [], True, self._shared
+        for name, value, kind in zip(names, found.values(), kinds):
+            if kind is not None and value is not None:
+                try:
+                    value = kind(value)
+                except (ValueError, OverflowError, TypeError, RecursionError) as error:
+                    raise Wrong(f"params.{name}", found[name], str(error)) from None
+            type_ = type(value)
+            if type_ is str:
+                value = shared.setdefault(value, value)
+            elif type_ is list or type_ is dict:
+                if kind is None and depth(value) > _MOST_DEPTH:
+                    raise Wrong(f"params.{name}", "[", "is nested too deeply")
+                value = marshal.dumps(value)
+                if len(value) < 100:
+                    value = shared.setdefault(value, value)
+            elif value is None:
+                whole = False
+            values.append(value)
+        if len(shared) > 100_000:
+            shared.clear()
+        if not whole:
+            known = [(name, value) for name, value in zip(names, values) if value is not None]
+            names, values = tuple(name for name, _ in known), [value for _, value in known]
+        layout = self._layouts.get(names)
+        if layout is None:
+            layout = self._layouts[names] = {name: place for place, name in enumerate(names)}
+        return Params(layout, tuple(values), path, line)
+
+
+def params_of(text: str) -> dict:
+    """The table that a cell of params holds; ValueError for any other text."""
+    value = json.loads(text) if text else {}
+    if not isinstance(value, dict):
+        raise ValueError("must be a JSON table")
+    if "\\u" in text:
+        # half a character can't be written anywhere
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    return value
+
+
+def depth(value) -> int:
+    """How deep lists and tables are nested in a value."""
+    deepest, todo = 0, [(value, 1)]
+    while todo:
+        one, own = todo.pop()
+        deepest = max(deepest, own)
+        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        todo += [(part, own + 1) for part in inside if isinstance(part, (dict, list))]
+    return deepest
+
+
+class Wrong(ValueError):
+    """A value that a column, or an entry of params, can't hold: its name, the value, and what is wrong."""
+
+    def __init__(self, name: str, value, reason: str):
+        super().__init__(name, value, reason)
+        self.name, self.value, self.reason = name, value, reason
+
+
+# ------------------------------------------------------------------------------------------------- the record
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Result(Mapping):
+    """One row of a results file: a run, and what came of it. As a mapping it has every column by name.
+
+    Numbers are finite (a gap may be infinite) and in range, None where they are not known. path and line say where it was read,
+    `more` has the file's other columns as text, `traces` finds the steps of a key's solver, which the mapping has as `trace`.
+    """
+
+    key: str | None
+    created: str | None
+    status: str | None
+    message: str | None
+    dataset: str
+    split: str | None
+    task: str | None
+    n_train: int | None
+    n_test: int | None
+    n_inputs: int | None
+    method: str
+    kernel: str | None
+    solver: str | None
+    lam: float | None
+    n_features: int | None
+    params: Params
+    seed: int | None
+    metric: str | None
+    score: float | None
+    model_size: int | None
+    model_bytes: int | None
+    seconds_features: float | None
+    seconds_fit: float | None
+    seconds_predict: float | None
+    peak_rss_mb: float | None
+    objective: float | None
+    gap: float | None
+    n_iter: int | None
+    converged: bool | None
+    threads: int | None
+    dtype: str | None
+    rfx: str | None
+    python: str | None
+    numpy: str | None
+    scipy: str | None
+    numba: str | None
+    liblinear: str | None
+    libsvm: str | None
+    blas: str | None
+    cpu: str | None
+    git_revision: str | None
+    path: object = ""
+    line: int = 0
+    more: Mapping[str, str | None] = field(default_factory=dict)
+    traces: Callable[[str | None], list[dict]] | None = None
+
+    def __getitem__(self, name):
+        if name in _NAMES:
+            return getattr(self, name)
+        if name == "trace" and self.traces is not None:
+            return self.traces(self.key)
+        return self.more[name]
+
+    def get(self, name, default=None):
+        if name in _NAMES:
+            return getattr(self, name)
+        if name == "trace":
+            return default if self.traces is None else self.traces(self.key)
+        return self.more.get(name, default)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from COLUMNS
+        yield from self.more
+
+    def __len__(self):
+        return len(COLUMNS) + len(self.more)
+
+    def __repr__(self):
+        return repr(self.as_dict())
+
+    def __hash__(self):
+        return id(self)
+
+    @property
+    def where(self) -> str:
+        """The file and the line, as sentences name them."""
+        return f"{self.path}, line {self.line}"
+
+    def as_dict(self) -> dict:
+        """All columns by name, with params as a dict: what JSON can hold."""
+        return {name: getattr(self, name) for name in COLUMNS} | {"params": dict(self.params)} | dict(self.more)
+
+
+COLUMNS = tuple(one.name for one in fields(Result))[:-4]
+_NAMES = frozenset(COLUMNS)
+
+# What a cell of each column that is no text becomes.
+VALUES: dict[str, Callable[[str], object]] = {
+    **dict.fromkeys("n_train n_test n_inputs n_features seed model_size model_bytes n_iter threads".split(), whole),
+    **dict.fromkeys("seconds_features seconds_fit seconds_predict".split(), seconds),
+    "lam": _penalty, "score": real, "peak_rss_mb": at_least_zero, "objective": real, "gap": certificate, "converged": _truth,
+    "status": _status,
+}  # fmt: skip
+# An empty cell of these is refused.
+NAMED = ("dataset", "method")
+
+
+def check_together(score: float | None, metric: str | None) -> None:
+    """Raise Wrong where a score can't be one of that metric."""
+    if score is None or metric is None:
+        return
+    if metric in SHARES and not 0 <= score <= 1 + 1e-9:
+        raise Wrong("score", score, f"must be from 0 to 1, because the metric is {metric}")
+    if metric in ("rmse", "log_loss") and score < 0:
+        raise Wrong("score", score, f"must be 0 or more, because the metric is {metric}")
+
+
+def seconds_train(row: Mapping) -> float | None:
+    """Training time as the papers count it: features and fit together."""
+    fit = row.get("seconds_fit")
+    return None if fit is None else fit + (row.get("seconds_features") or 0.0)
+
+
+def having(rows: Iterable[Mapping], *names: str) -> list:
+    """The rows in which nothing of `names` is missing: columns, and entries of params as params.NAME."""
+    columns = [name for name in names if not name.startswith("params.")]
+    entries = [name.removeprefix("params.") for name in names if name.startswith("params.")]
+    return [
+        row
+        for row in rows
+        if all(row.get(name) is not None for name in columns) and all(row["params"].get(name) is not None for name in entries)
+    ]

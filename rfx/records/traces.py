@@ -1,0 +1,115 @@
+"""Traces: what a solver reported step by step, kept in a CSV file beside the results, by the key of the run's row.
+
+One line a step: seconds since the solver's start, objective, gap and, where it is known, the error on held-out rows; what
+else the solver says is JSON in the column `more`. Read by column name, as the results are.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+
+from rfx.errors import DataError
+from rfx.records import sheet
+from rfx.records.result import Result, at_least_zero, certificate, params_of, real, seconds, whole
+
+COLUMNS = ("key", "created", "step", "output", "iteration", "seconds", "objective", "gap", "error", "more")
+FORM = sheet.Form(what="file of traces", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more")
+_VALUES: dict[str, Callable[[str], object]] = {
+    "step": whole, "output": whole, "iteration": whole, "seconds": seconds, "objective": real, "gap": certificate, "error": at_least_zero,
+}  # fmt: skip
+# what `more` may hold, as far as anything asks for it
+_MORE = {"cpu_seconds": seconds, "pass_seconds": seconds, "features": whole, "nnz": whole, "samples": whole, "loss": real}
+
+
+def beside(path) -> Path:
+    """The file of the traces of a results file: results.csv has results.trace.csv."""
+    path = Path(path)
+    return path.with_name(f"{path.stem}.trace{path.suffix or '.csv'}")
+
+
+def of(method) -> list[dict]:
+    """The steps of a trained method; its end alone where its solver tells of none. At least one."""
+    if getattr(method, "trace", None):
+        return list(method.trace)
+    names = {"iteration": "n_iter", "seconds": "seconds_fit", "objective": "objective", "gap": "gap"}
+    return [{name: method.info[entry] for name, entry in names.items() if method.info.get(entry) is not None}]
+
+
+def append(path, key: str, steps: list[dict]) -> None:
+    """Append the trace of the run with that key in one write; of several traces of one key the last counts.
+
+    Raises DataError when the file can't be written or is some other file.
+    """
+    created, rows = datetime.now(UTC).isoformat(timespec="seconds"), []
+    for number, step in enumerate(steps):
+        own = {name: value for name, value in step.items() if name in COLUMNS[3:-1]}
+        more = {name: value for name, value in step.items() if name not in own}
+        rows.append({"key": key, "created": created, "step": number} | own | {"more": more or None})
+    sheet.append(path, rows, FORM)
+
+
+def check(path) -> None:
+    """Raise DataError when `append` could not add to `path`; nothing is made or changed."""
+    sheet.check(path, FORM)
+
+
+def read(path) -> dict[str, list[dict]]:
+    """The traces in a file, by key: for each step what is known of it by name, checked. Empty when there is no such file.
+
+    Raises DataError, with the file, the line and the column, when a field holds what it can't.
+    """
+    found: dict[str, list[dict]] = {}
+    try:
+        header, records = sheet.read(path, FORM)
+    except FileNotFoundError:
+        return found
+    # of a column that is there twice the first counts
+    places = {name: place for place, name in reversed(list(enumerate(header.names)))}
+    for number, fields in records:
+        cells = {name: fields[place] for name, place in places.items()}
+        step = _step(path, number, cells, header.delimiter == ";")
+        key = sheet.plain(cells["key"])
+        if not step.pop("step", None):
+            found[key] = []
+        found.setdefault(key, []).append(step)
+    return found
+
+
+def _step(path, number, cells, decimal_comma) -> dict:
+    """What is known of one step by name."""
+    step, name, text = {}, "", ""
+    try:
+        for name, text in cells.items():
+            if name in ("key", "created", "more") or text == "":
+                continue
+            if name in _VALUES:
+                comma = decimal_comma and text.count(",") == 1 and "." not in text
+                step[name] = _VALUES[name](text.replace(",", ".") if comma else text)
+            else:
+                step[name] = sheet.plain(text)
+        name, text = "more", cells.get("more", "")
+        more = params_of(text)
+        columns = more.pop("columns", None)
+        for name, value in (more | (columns if isinstance(columns, dict) else {})).items():
+            text = str(value)
+            if name in cells and name != "more":
+                continue
+            check = _MORE.get(name) or _VALUES.get(name)
+            step[name] = value if check is None or value is None else check(text)
+    except (ValueError, OverflowError, RecursionError):
+        raise DataError(f"{path}, line {number}: the column {name} holds {text[:40]!r}, which it can't; mend or remove that line") from None
+    return {name: value for name, value in step.items() if value is not None}
+
+
+def finder(path) -> Callable[[str | None], list[dict]]:
+    """A function of a key that gives its trace, empty where it has none. The file is read when the first trace is asked for."""
+    known = cache(partial(read, path))
+    return lambda key: known().get(key, [])
+
+
+def attached(rows: list[Result], path) -> list[Result]:
+    """The rows of a results file, each with its trace, an empty one where it has none."""
+    find = finder(path)
+    return [replace(row, traces=find) for row in rows]

@@ -1,0 +1,111 @@
+"""Mutated checkpoints: training goes on from each, or refuses it in one sentence; never a traceback or much memory.
+
+A checkpoint's digest finds every change. So that the checks of its parts are tried, too, half of the cases get the digest of what
+they hold after the change. By hand: `python tests/fuzz/checkpoint.py [CASES [SEED]]`.
+"""
+
+import io
+import json
+import random
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from rfx import methods
+from rfx.errors import RfxError
+from rfx.methods import checkpoints
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import model
+
+# name -> (method, options, targets)
+KINDS = {
+    "doubly": ("doubly-sgd", {"block": 8, "batch": 16}, "binary"),
+    "several": ("doubly-sgd", {"block": 8, "batch": 16, "averaging": "uniform"}, "multiclass"),
+    "norma": ("norma", {"batch": 16}, "regression"),
+    "k-sdca": ("k-sdca", {"batch": 16}, "binary"),
+    "r-sdca": ("r-sdca", {"batch": 16, "n_features": 8}, "regression"),
+    "n-pegasos": ("n-pegasos", {"batch": 16, "n_features": 8}, "multiclass"),
+}
+
+
+def _data(task):
+    X = np.random.default_rng(0).normal(size=(96, 3))
+    y = X[:, 0] + X[:, 1] ** 2
+    return X, y if task == "regression" else np.digitize(y, [0.5] if task == "binary" else [0.0, 1.0]).astype(float)
+
+
+def _method(kind, path, resume=False, epochs=1):
+    name, options, task = KINDS[kind]
+    known = methods.get(name).declared()
+    given = {key: value for key, value in ({"gamma": 0.5} | options).items() if key in known}
+    method = methods.create(name, seed=0, epochs=epochs, **given)
+    return method.keep(path, 2, resume), _data(task)
+
+
+def start(folder: Path) -> list[tuple[str, bytes]]:
+    """(kind, checkpoint) of every kind of solver, each after an epoch."""
+    found = []
+    for kind in KINDS:
+        method, (X, y) = _method(kind, folder / "c.npz")
+        method.fit(X, y)
+        found.append((kind, (folder / "c.npz").read_bytes()))
+        (folder / "c.npz").unlink()
+    return found
+
+
+def again(content: bytes) -> bytes:
+    """The checkpoint with the digest of what it holds now; itself where it can't be read."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files if name != "header"}
+            header = json.loads(file["header"].tobytes())
+        said = {name: value for name, value in header.items() if name not in ("format", "digest")}
+        header["digest"] = checkpoints.digest(said, arrays)
+        out = io.BytesIO()
+        np.savez(out, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
+        return out.getvalue()
+    except Exception:  # it is damaged in another way already
+        return content
+
+
+def one(path: Path, kind: str, content: bytes) -> bool:
+    """Did the training go on from a checkpoint with this content? RfxError means a refusal; anything else is a fault."""
+    path.write_bytes(content)
+    method, (X, y) = _method(kind, path, resume=True, epochs=2)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            method.fit(X, y)
+    except RfxError as error:
+        assert len(str(error)) < 2000 and "\n" not in str(error), f"no sentence: {error}"
+        return False
+    return True
+
+
+def fuzz(cases: int, seed: int) -> int:
+    """From how many of `cases` mutated checkpoints training went on."""
+    generator, used = random.Random(seed), 0
+    with tempfile.TemporaryDirectory() as folder:
+        wholes = start(Path(folder))
+        for case in range(cases):
+            kind, whole = generator.choice(wholes)
+            content = model.mutated(whole, generator)
+            content = again(content) if zipfile.is_zipfile(io.BytesIO(content)) and case % 2 else content
+            try:
+                used += one(Path(folder) / "c.npz", kind, content)
+            except BaseException:
+                kept = Path(tempfile.gettempdir()) / f"rfx-fuzz-checkpoint-{kind}-{seed}-{case}.npz"
+                kept.write_bytes(content)
+                print(f"case {case} of seed {seed} is kept as {kept}", file=sys.stderr)
+                raise
+    return used
+
+
+if __name__ == "__main__":
+    cases, seed = [int(word) for word in [*sys.argv[1:], *("2000", "0")[len(sys.argv) - 1 :]]]
+    print(f"{fuzz(cases, seed)} of {cases} were gone on from, the others refused")

@@ -1,7 +1,7 @@
 """A share of every target of the fuzz; `make fuzz` runs a million cases."""
 
 import pytest
-from fuzz import archive, cache, libsvm, model, plan, results, table
+from fuzz import archive, cache, libsvm, model, plan, reporting, results, table
 
 # the least that are read of 10,000: a fuzz whose files are all refused at once would say nothing
 TARGETS = [(libsvm, 500), (archive, 250), (cache, 100), (model, 300), (plan, 1000), (results, 2000), (table, 1000)]
@@ -10,3 +10,7 @@ TARGETS = [(libsvm, 500), (archive, 250), (cache, 100), (model, 300), (plan, 100
 @pytest.mark.parametrize("target, least", TARGETS, ids=[target.__name__ for target, _ in TARGETS])
 def test_mutated_files_are_read_or_refused(target, least, one_thread):
     assert least < target.fuzz(10_000, seed=0) < 10_000
+
+
+def test_rows_that_lack_something_are_reported_or_refused_by_every_table_and_figure(one_thread):
+    assert 5 < reporting.fuzz(30, seed=0) <= 30

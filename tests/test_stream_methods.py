@@ -147,10 +147,10 @@ def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
     header, arrays = model.read(point)
     for damage in ("position", "counts", "kernel_params"):
         model.write(point, {name: value for name, value in header.items() if name != damage}, arrays)
-        with pytest.raises(DataError, match=f"is damaged .KeyError: '{damage}'"):
+        with pytest.raises(DataError, match="is damaged .its parts are not those that were written together"):
             trained()
     model.write(point, header, {name: value for name, value in arrays.items() if name != "solver_coef"})
-    with pytest.raises(DataError, match="is damaged .KeyError: 'coef'"):
+    with pytest.raises(DataError, match="is damaged"):
         trained()
     model.write(point, header, arrays)
     path.write_bytes(path.read_bytes()[:-200])

@@ -91,19 +91,28 @@ def of(rows: Sequence[Mapping]) -> Columns:
     differ: set[str] = set()
     names: dict[str, None] = {}
     for row, one in zip(rows, values):
-        names.update(dict.fromkeys(one))
-        same = dict(one) if same is None else {name: value for name, value in same.items() if one.get(name) == value}
+        if same is None:
+            same = dict(one)
+        for name in [name for name, value in same.items() if one.get(name) != value]:
+            del same[name]
         if made and row["status"] != "ok":
+            names.update(dict.fromkeys(one))
             continue  # of a run that failed the defaults are not known
-        first = alike.setdefault(tuple(one.get(name) for name in ALWAYS), one)
+        first = alike.setdefault((one["dataset"], one["method"]), one)
         for name, value in one.items():
-            if name not in differ and not _identical(first.get(name, _NOTHING), value):
+            if name not in names:
+                names[name] = None
+            if name in differ:
+                continue
+            before = first.get(name, _NOTHING)
+            # 1 and 1.0 are written in different ways
+            if before is not value and (type(before) is not type(value) or before != value):
                 differ.add(name)
-            if name in _MAIN and not _identical(there.setdefault(name, value), value):
-                there[name] = _NOTHING
-        if len(first) != len(one):
-            differ |= first.keys() - one.keys()
-        elif first.keys() != one.keys():
+            elif name in _MAIN:
+                before = there.setdefault(name, value)
+                if before is not value and (type(before) is not type(value) or before != value):
+                    there[name] = _NOTHING
+        if len(first) != len(one) or first.keys() != one.keys():
             differ |= first.keys() ^ one.keys()
     known = [name for name in _GIVEN if name in names]
     known += sorted(names.keys() - set(known))
@@ -112,26 +121,30 @@ def of(rows: Sequence[Mapping]) -> Columns:
     return Columns(known, varying, values, Each(rows, _asked), same or {})
 
 
-def _identical(one, other) -> bool:
-    """Are they written alike? 1 and 1.0 are not."""
-    return one is other or (type(one) is type(other) and one == other)
-
-
 def _asked(row) -> dict:
-    return seeds.inputs(row) | {"seed": row["seed"], "threads": row["threads"]}
+    found = seeds.inputs(row)
+    for name in ("seed", "threads"):
+        if row[name] is not None:
+            found[name] = row[name]
+    return found
 
 
 def values_of(row) -> dict:
     """What the run of a row was given, as it was used."""
-    found = _asked(row) | {name: row[name] for name in ("lam", "n_features") if row[name] is not None}
+    found = _asked(row)
+    for name in ("lam", "n_features"):
+        if row[name] is not None:
+            found[name] = row[name]
     if isinstance(found.get("gamma"), (int, float)):
         used = (row["params"].get("kernel_params") or {}).get("gamma")
         found["gamma"] = found["gamma"] if used is None else used
-    return {name: value for name, value in found.items() if value is not None}
+    return found
 
 
 def written(name: str, value) -> str:
     """A given value as a cell has it."""
+    if type(value) is str:
+        return value
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -79,9 +79,19 @@ def save(figure, stem: Path) -> list[Path]:
     """Write a figure in all FORMATS, each file whole or not at all; their paths. DataError where one can't be written."""
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
-        return [_save(figure, stem, form) for form in FORMATS]
+        return _written(figure, stem)
     except OSError as error:
         raise DataError(f"{stem} can't be written: {error.strerror}; give another --output") from error
+
+
+def _written(figure, stem) -> list[Path]:
+    # where everything goes takes as long as drawing it, and is the same in all formats
+    paths, engine = [_save(figure, stem, FORMATS[0])], figure.get_layout_engine()
+    figure.set_layout_engine("none")
+    try:
+        return paths + [_save(figure, stem, form) for form in FORMATS[1:]]
+    finally:
+        figure.set_layout_engine(engine)
 
 
 def _stem(name, output) -> Path:

@@ -99,18 +99,32 @@ def options_of(method: str) -> frozenset[str]:
         return frozenset()
 
 
+@lru_cache(4096)
+def _wanted(method: str, names: tuple[str, ...]) -> list[str]:
+    """Of the names in params those that tell runs of a method apart, in order."""
+    options = options_of(method)
+    return [name for name in _PARAMS if name in names] + [name for name in names if name in options and name not in _PARAMS]
+
+
 def inputs(row: Mapping) -> dict:
     """What a row's run was given, by name, without its seed; of an option with a column, what was asked for where that is known."""
-    options, params = options_of(row["method"]), row["params"]
-    found = {name: value for name in _FIELDS if (value := row.get(name)) is not None}
-    found |= {name: value for name in _PARAMS if (value := params.get(name)) is not None}
-    found |= {name: params[name] for name in params if name in options}
+    method, params = row["method"], row["params"]
+    found = {}
+    for name in _FIELDS:
+        value = row.get(name)
+        if value is not None:
+            found[name] = value
+    for name in _wanted(method, tuple(params)):
+        value = params[name]
+        if value is not None:
+            found[name] = value
+    options = options_of(method)
     for name in ("lam", "n_features"):
-        if name in options and name not in found:
-            found[name] = row.get(name)
-    if isinstance(found.get("gamma"), str) and lacks_gamma(row.get("kernel")):
+        if name in options and name not in params and row.get(name) is not None:
+            found[name] = row[name]
+    if type(found.get("gamma")) is str and lacks_gamma(row.get("kernel")):
         del found["gamma"]
-    return {name: value for name, value in found.items() if value is not None}
+    return found
 
 
 def token(given: Mapping) -> tuple:

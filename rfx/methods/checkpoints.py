@@ -11,7 +11,7 @@ import numpy as np
 
 from rfx import kernels, losses, model
 from rfx.data.scaling import Scaler, TargetScaler
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxError, UsageError
 
 KIND = "checkpoint"
 
@@ -87,7 +87,7 @@ class Keeper:
             self._check(method, header)
             try:
                 return State.of(method, header, arrays)
-            except DataError as error:
+            except RfxError as error:
                 raise self.damaged(str(error)) from error
 
     def _check(self, method, header):

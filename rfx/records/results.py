@@ -20,6 +20,7 @@ FORM = sheet.Form(
 )
 _NO_MORE: Mapping[str, str | None] = MappingProxyType({})
 _KEPT = 4096  # texts of a column whose values are remembered
+_ALIKE = 13  # columns from dtype on
 _PARAMS, _SCORE, _METRIC = (COLUMNS.index(name) for name in ("params", "score", "metric"))
 _NAMED = [COLUMNS.index(name) for name in NAMED]
 
@@ -80,6 +81,11 @@ class _Reader:
         self.decimal_comma = header.delimiter == ";"
         # of each column: its name, the place of its cell, and the values of texts that were there before
         self.plan = [(name, self.place.get(name, self.lacking), {"": None}) for name in COLUMNS if name != "params"]
+        # what every run of a machine has alike is at the end, where the file has the order of rfx: looked up all at once
+        places = [place for _, place, _ in self.plan[-_ALIKE:]]
+        together = places == list(range(places[0], places[0] + _ALIKE))
+        self.last = slice(places[0], places[0] + _ALIKE) if together else None
+        self.ends: dict[tuple, list] = {}
 
     def row(self, number: int, fields: list[str]) -> Result:
         """The Result of the cells of a line; DataError, which names line and column, for one that can't be."""
@@ -87,7 +93,8 @@ class _Reader:
         fields.append("")
         values, name, text = [], "", ""
         try:
-            for name, place, known in self.plan:
+            end = None if self.last is None else tuple(fields[self.last])
+            for name, place, known in self.plan[:-_ALIKE] if end in self.ends else self.plan:
                 text = fields[place]
                 value = known.get(text, known)
                 if value is known:
@@ -96,6 +103,10 @@ class _Reader:
                         known[""] = None
                     value = known[text] = self._value(name, text)
                 values.append(value)
+            if end in self.ends:
+                values += self.ends[end]
+            elif end is not None and len(self.ends) < _KEPT:
+                self.ends[end] = values[-_ALIKE:]
             name, text = "params", fields[self.place.get("params", self.lacking)]
             given = params_of(text)
             if "columns" in given:
@@ -111,7 +122,8 @@ class _Reader:
             reason = str(error) if str(error).startswith(("must ", "is ")) else "can't be read"
             raise self._refused(number, name, text, reason) from None
         more = {name: sheet.plain(fields[place]) if fields[place] else None for name, place in self.more} if self.more else _NO_MORE
-        return Result(*values, self.path, number, more, self.traces)
+        values += (self.path, number, more, self.traces)
+        return Result.made(values)
 
     def _value(self, name, text):
         value = VALUES.get(name)

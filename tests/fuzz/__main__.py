@@ -16,7 +16,18 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 # cases a process, and how many of a million a target gets: those that write files take longer for each
-SHARES = {"libsvm": 0.25, "archive": 0.2, "cache": 0.2, "model": 0.1, "plan": 0.05, "results": 0.1, "table": 0.05, "parquet": 0.05}
+SHARES = {
+    "libsvm": 0.25,
+    "archive": 0.2,
+    "cache": 0.2,
+    "model": 0.1,
+    "plan": 0.05,
+    "results": 0.1,
+    "table": 0.05,
+    "parquet": 0.05,
+    "checkpoint": 0.005,
+    "reporting": 0.001,
+}
 BATCH, SECONDS, MEGABYTES = 10_000, 3600, 4096
 
 

@@ -78,49 +78,54 @@ def build(folder: catalogue.Folder, name: str, source: Source, shelf: Shelf, out
     if not source.rows and not alone:
         item.tally = tally.of_nothing(table) if table else tally.count([])
         return item
-    for setting in _settings(table or figure, source.rows):
-        item.blocks.append(_block(folder, name, source.rows, setting, shelf, output))
+    for setting, built in _settings(table or figure, source.rows).items():
+        item.blocks.append(_block(folder, name, source.rows, setting, built, shelf, output))
     item.tally = next((block.tally for block in item.blocks if block.table), None) or (
         tally.of_nothing(table) if table else tally.count([])
     )
     return item
 
 
-def _settings(builder: Callable, rows) -> list[str | None]:
-    """The settings of the rows that a table or figure knows, the one that it takes by itself first; [None] of one without settings."""
+def _settings(builder: Callable, rows) -> dict:
+    """The settings of the rows that a table or figure knows, the one that it takes by itself first, and what is built of each.
+
+    Of one without settings None, with None as what is built.
+    """
     labels = dict.fromkeys(str(row["params"].get("label") or "") for row in rows if row["status"] == "ok")
     words = dict.fromkeys(word for label in labels for word in (label, label.partition("-")[2]) if word)
-    known = []
-    for word in words:
-        try:
-            builder(rows, word)
-            known.append(word)
-        except RfxError:
-            continue
-    return known or [None]
+    known = {}
+    with figures.styled():
+        for word in words:
+            try:
+                known[word] = builder(rows, word)
+            except RfxError:
+                continue
+    return known or {None: None}
 
 
-def _block(folder, name, rows, setting, shelf, output) -> Block:
+def _block(folder, name, rows, setting, built, shelf, output) -> Block:
+    """built: the table, or where there is none the figure, if it is there already."""
     block = Block()
     if name in folder.tables:
         try:
-            block.table = folder.tables[name](rows, setting)
+            block.table = folder.tables[name](rows, setting) if built is None else built
             block.grids = [grid_of(section) for section in block.table.sections]
             block.tally = tally.count(block.table.cells)
         except RfxError as error:
             block.reasons.append(f"No table: {error}.")
+        built = None
     if name in folder.figures:
         try:
-            block.figure = _draw(folder.figures[name], name, rows, setting, shelf, output)
+            block.figure = _draw(folder.figures[name], name, rows, setting, built, shelf, output)
         except RfxError as error:
             block.reasons.append(f"No figure: {error}.")
     return block
 
 
-def _draw(builder, name, rows, setting, shelf, output) -> Drawn:
+def _draw(builder, name, rows, setting, built, shelf, output) -> Drawn:
     stem = output / "figures" / (f"{name}-{setting}" if setting else name)
     with figures.styled():
-        figure = builder(rows, setting)
+        figure = builder(rows, setting) if built is None else built
         paths = figures.save(figure, stem)
         title, notes = style.caption(figure)
         described = f"{title}. Curves: {', '.join(_curves(figure)) or 'none'}. The numbers are in {paths[-1].name}."

@@ -6,7 +6,7 @@ The plans give these rows the labels `inference` and `published`.
 from rfx.experiments import seeds
 from rfx.experiments.printed import printed
 from rfx.experiments.tables import DASH, Section, count, gamma, memory_gb, short
-from rfx.records.results import seconds_train
+from rfx.records.result import having, seconds_train
 
 PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 
@@ -19,7 +19,7 @@ def sections(rows: list[dict], package: str, table: str) -> list[Section]:
 def _of(rows, label) -> list[dict]:
     """The newest row of each run of that label that ended well."""
     good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == label]
-    return [row for group in seeds.variants(good) for row in group]
+    return having((row for group in seeds.variants(good) for row in group), "kernel", "solver", "lam", "metric", "score", "model_size")
 
 
 def _inference(rows, book) -> list[Section]:

@@ -16,8 +16,7 @@ FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 def render(table: Table, form: str, width: int | None = None) -> str:
     """`table` in one of FORMATS, ending with a line end; width: the most columns of text, as far as cells allow."""
-    if form in ("text", "markdown", "latex"):
-        table = _cleaned(table)
+    table = _cleaned(table)
     if form == "text":
         return _text(table, width or 10**6)
     return {"markdown": _markdown, "latex": _latex, "csv": _csv, "json": _json}[form](table)

@@ -85,18 +85,20 @@ def check(path) -> None:
 
 
 @contextlib.contextmanager
-def whole(path, mode: int = 0o666):
+def whole(path, mode: int = 0o666, own: bool = False):
     """A binary handle that becomes the file `path` when the block ends well, and leaves nothing when it does not.
 
     What is there already and no regular file is written to as it is; of a link, the file that it leads to is replaced.
     What a killed process left of the same file is cleared first. `mode`: who may read and write it, less the umask.
+    `own`: the file is rfx's alone, such as a cache, and a link or a pipe in its place is replaced, never followed.
     """
-    check(path)
-    if _is_special(path):
-        with open(path, "wb") as handle:
-            yield handle
-        return
-    path = _target(path)
+    if not own:
+        check(path)
+        if _is_special(path):
+            with open(path, "wb") as handle:
+                yield handle
+            return
+    path = Path(os.path.abspath(path)) if own else _target(path)
     _clear_drafts(path)
     descriptor, draft = _draft(path)
     try:
@@ -199,6 +201,31 @@ def _refuse_special(status, path, pipes) -> None:
     kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     found = kinds.get(stat.S_IFMT(status.st_mode), "a device")
     raise OSError(errno.EINVAL, f"it is {found}, not a file", str(path))
+
+
+def own_folder(path, mode: int = 0o777) -> Path:
+    """A folder of rfx's own, made where it is missing; OSError where a link is in its place: what it leads to is not rfx's."""
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True, mode=mode)
+    check_own_folder(path)
+    return path
+
+
+def check_own_folder(path) -> None:
+    """Raise OSError where a link is in the place of a folder of rfx's own, whether or not it leads anywhere."""
+    if os.path.islink(path):
+        raise OSError(errno.ENOTDIR, f"{Path(path).name} is a link", str(path))
+
+
+def open_own(path):
+    """A binary handle on a file that rfx itself made; OSError where it is none, a link to another file or no regular file."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _refuse_special(os.fstat(descriptor), path, False)
+        return open(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def open_lock(path) -> int:

@@ -741,6 +741,36 @@ def test_links_in_the_place_of_locks_and_parts(server, entry, tmp_path, name):
     assert (elsewhere / "toy" / "precious").read_text() == "not to be lost"
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["fetched", "there already"])
+def test_a_link_in_the_place_of_the_records_is_refused(server, entry, tmp_path, there):
+    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
+    target = entry()
+    (tmp_path / "victim").mkdir()
+    (tmp_path / "victim" / "toy").write_text("precious")
+    target.parent.mkdir()
+    if there:
+        target.write_bytes(TEXT)
+    (target.parent / ".checked").symlink_to(tmp_path / "victim")
+    with pytest.raises(DataError, match=r"\.checked is a link, and rfx follows none there; remove it"):
+        fetch.fetch("toy")
+    assert (tmp_path / "victim" / "toy").read_text() == "precious" and target.exists() == there
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe"])
+def test_a_record_that_is_no_file_is_replaced_and_never_followed(server, entry, tmp_path, kind):
+    server.files["/files/toy.bz2"] = bz2.compress(TEXT)
+    target = entry()
+    record = target.parent / ".checked" / "toy"
+    record.parent.mkdir(parents=True)
+    victim = tmp_path / "victim"
+    if kind == "link":
+        victim.write_text("precious")
+    os.mkfifo(record) if kind == "pipe" else record.symlink_to(victim)
+    fetch.fetch("toy")
+    assert target.read_bytes() == TEXT and record.is_file() and not record.is_symlink()
+    assert victim.read_text() == "precious" if kind == "link" else not victim.exists()
+
+
 def test_a_data_folder_that_can_not_be(tmp_path, entry, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RFX_DATA", str(tmp_path / "file"))

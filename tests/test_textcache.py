@@ -209,3 +209,22 @@ def test_an_interrupt_leaves_no_half_written_copy(text, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         svmlight.read(text)
     assert not list(textcache.place(text).parent.iterdir())
+
+
+@pytest.mark.parametrize("where", ["folder", "file", "dangling"])
+def test_a_link_in_the_place_of_the_copy_is_never_followed(text, tmp_path, where):
+    X, _ = svmlight.read(text, cache=False)
+    place, victim = textcache.place(text), tmp_path / "victim"
+    victim.mkdir()
+    (victim / place.name).write_text("precious")
+    before = {path.name for path in victim.iterdir()}
+    place.parent.parent.mkdir()
+    if where == "folder":
+        place.parent.symlink_to(victim)
+    else:
+        place.parent.mkdir()
+        place.symlink_to(victim / (place.name if where == "file" else "new"))
+    for _ in range(2):
+        assert (svmlight.read(text)[0] != X).nnz == 0
+    assert (victim / place.name).read_text() == "precious" and {path.name for path in victim.iterdir()} == before
+    assert where == "folder" or (place.is_file() and not place.is_symlink())

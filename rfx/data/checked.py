@@ -49,7 +49,8 @@ def digest(path, kind: str = "sha256") -> str:
 def record(entry: registry.DataFile) -> Record | None:
     """What is kept of a file; None where nothing is, or nothing that makes sense."""
     try:
-        with files.open_regular(_place(entry)) as handle:
+        files.check_own_folder(_place(entry).parent)
+        with files.open_own(_place(entry)) as handle:
             found = Record(**json.loads(handle.read(1 << 12)))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
@@ -60,13 +61,20 @@ def _place(entry) -> Path:
     return env.data_dir() / FOLDER / entry.filename
 
 
+def refuse_link() -> None:
+    """NoData where a link is in the place of the folder of records: rfx would write where it leads."""
+    place = env.data_dir() / FOLDER
+    if place.is_symlink():
+        raise NoData(f"{place} is a link, and rfx follows none there; remove it")
+
+
 def keep(entry: registry.DataFile, target, sha256: str) -> None:
     """Remember a file that was checked; where the data folder can't be written, it is checked anew each time."""
     status = os.stat(target)
     found = Record(sha256, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     try:
-        _place(entry).parent.mkdir(exist_ok=True)
-        with files.whole(_place(entry)) as handle:
+        files.own_folder(_place(entry).parent)
+        with files.whole(_place(entry), own=True) as handle:
             handle.write(json.dumps(asdict(found)).encode())
     except OSError:
         return

@@ -5,7 +5,6 @@ data folder: what lies there is whole. One process at a time works on a file; th
 """
 
 import contextlib
-import errno
 import fcntl
 import logging
 import os
@@ -84,6 +83,7 @@ class _Fetch:
 
     def path(self) -> Path:
         """Where the file lies, when it does."""
+        checked.refuse_link()
         try:
             if not self.target.exists():
                 with _locked(self.target):
@@ -199,7 +199,7 @@ class _Fetch:
 
 @contextlib.contextmanager
 def _locked(target):
-    handle = files.open_lock(_real_folder(target.parent / ".locks") / target.name)
+    handle = files.open_lock(files.own_folder(target.parent / ".locks") / target.name)
     try:
         deadline = time.monotonic() + PATIENCE
         told = False
@@ -222,21 +222,13 @@ def _locked(target):
 @contextlib.contextmanager
 def _work_folder(target):
     """A folder for what is not whole yet, beside the data so that the last move is atomic; a killed run's is cleared."""
-    folder = _real_folder(target.parent / ".parts") / target.name
+    folder = files.own_folder(target.parent / ".parts") / target.name
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _real_folder(folder) -> Path:
-    """Make a folder of rfx's own; OSError where a link stands in its place, for what it leads to is not rfx's."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if folder.is_symlink():
-        raise OSError(errno.ENOTDIR, f"{folder.name} is a link")
-    return folder
 
 
 def _candidates(names):

@@ -60,9 +60,10 @@ def load(path, zero_based):
 
 def _opened(path):
     """A handle on a cache of this user's own that nobody else can write to."""
-    handle = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
+    files.check_own_folder(os.path.dirname(path))
+    handle = files.open_own(path)
     status = os.fstat(handle.fileno())
-    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
         handle.close()
         raise ValueError("a cache of somebody else's")
     return handle
@@ -121,9 +122,9 @@ def save(path, status, zero_based, arrays) -> None:
     try:
         if _key(path, os.stat(path), zero_based) != key:
             return
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.own_folder(target.parent, mode=0o700)
         _sweep(target.parent)
-        with files.whole(target, mode=0o600) as handle:
+        with files.whole(target, mode=0o600, own=True) as handle:
             _write(handle, key, arrays)
     except OSError as error:
         reason = error.strerror or error

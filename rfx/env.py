@@ -23,15 +23,42 @@ KEPT_BYTES, KEPT_ARRAY_BYTES = 512 << 20, 32 << 20
 
 
 def cache_dir() -> Path:
-    """Folder for what can be made again: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else `~/.cache/rfx`."""
+    """Folder for what can be made again: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else `~/.cache/rfx`.
+
+    Of a user without a home folder, as a container may have one, it is among the temporary folders.
+    """
     if os.environ.get("RFX_CACHE"):
         return Path(os.environ["RFX_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rfx"
+    if os.environ.get("XDG_CACHE_HOME"):
+        return Path(os.environ["XDG_CACHE_HOME"]) / "rfx"
+    home = home_dir()
+    return _temporary_dir() / f"rfx-{os.getuid()}" if home is None else home / ".cache" / "rfx"
+
+
+def home_dir() -> Path | None:
+    """The user's home folder; None where neither HOME nor the system names one."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def _temporary_dir() -> Path:
+    import tempfile
+
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:  # it writes to what it finds, which fails where the disk is full
+        return Path(os.environ.get("TMPDIR") or "/tmp")
 
 
 def data_dir() -> Path:
-    """Folder of fetched data sets: `$RFX_DATA`, else `cache_dir()/data`."""
-    return Path(os.environ["RFX_DATA"]) if os.environ.get("RFX_DATA") else cache_dir() / "data"
+    """Folder of fetched data sets: `$RFX_DATA`, else `cache_dir()/data`. UsageError where there is no place for it."""
+    if os.environ.get("RFX_DATA"):
+        return Path(os.environ["RFX_DATA"])
+    if home_dir() is None and not (os.environ.get("RFX_CACHE") or os.environ.get("XDG_CACHE_HOME")):
+        raise UsageError("there is no home folder to keep data sets in; RFX_DATA names a folder for them")
+    return cache_dir() / "data"
 
 
 def prepare_blas() -> None:
@@ -45,16 +72,14 @@ def prepare_blas() -> None:
 def prepare_numba_cache() -> None:
     """Point `NUMBA_CACHE_DIR` at a folder that only this user can write to, for numba runs the code that it finds there.
 
-    It is in rfx's cache, else among the temporary folders, else a fresh one for this process alone. Must run before numba is
-    imported; a value set by the user is left alone.
+    It is in rfx's cache, else among the temporary folders, else a fresh one for this process alone; where there is none either, it
+    can't be, and nothing is kept. Must run before numba is imported; a value set by the user is left alone.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
     folder = cache_dir() / "numba"
     if not private_folder(folder):
-        import tempfile
-
-        folder = Path(tempfile.gettempdir()) / f"rfx-numba-{os.getuid()}"
+        folder = _temporary_dir() / f"rfx-numba-{os.getuid()}"
         if not private_folder(folder):
             folder = _passing_folder()
     os.environ["NUMBA_CACHE_DIR"] = str(folder)
@@ -114,7 +139,10 @@ def _passing_folder() -> str:
     import shutil
     import tempfile
 
-    folder, owner = tempfile.mkdtemp(prefix="rfx-numba-"), os.getpid()
+    try:
+        folder, owner = tempfile.mkdtemp(prefix="rfx-numba-"), os.getpid()
+    except OSError:
+        return os.path.join(os.devnull, "rfx")
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     message = "compiled code can't be kept in %s, so that every command compiles anew; RFX_CACHE may name a folder of your own"
     logging.getLogger(__name__).warning(message, cache_dir() / "numba")

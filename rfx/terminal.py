@@ -23,6 +23,21 @@ def line(text: str, most: int = 200) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+class OutputError(OSError):
+    """Standard output can't be written, for another reason than that its reader has gone."""
+
+
+@contextlib.contextmanager
+def writing():
+    """Within the block OSErrors are those of writing to standard output, and raised as OutputError; BrokenPipeError stays."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from None
+
+
 class _Plain(io.TextIOWrapper):
     """The stream `beneath` with control characters spelled out. Bytes are written to its `buffer`, as they are."""
 
@@ -33,7 +48,12 @@ class _Plain(io.TextIOWrapper):
         self.beneath = beneath
 
     def write(self, text):
-        return super().write(plain(text))
+        with writing():
+            return super().write(plain(text))
+
+    def flush(self):
+        with writing():
+            super().flush()
 
 
 @contextlib.contextmanager

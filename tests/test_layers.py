@@ -24,7 +24,21 @@ ROOMS = [
     {"kernels"},
     {"losses"},
     {"data"},
-    {"cluster", "model", "options", "plugins", "files", "terminal", "interrupts", "errors", "env", "parallel", "counters", "_version"},
+    {
+        "cluster",
+        "model",
+        "options",
+        "plugins",
+        "files",
+        "compiled",
+        "terminal",
+        "interrupts",
+        "errors",
+        "env",
+        "parallel",
+        "counters",
+        "_version",
+    },  # fmt: skip
 ]
 LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 

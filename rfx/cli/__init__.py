@@ -159,8 +159,10 @@ def _sentence(error) -> str:
     if isinstance(error, MemoryError):
         return f"out of memory ({error}); a smaller --n-features or --max-memory needs less"
     if isinstance(error, OSError):
-        place = "the output can't be written" if error.filename is None else f"{error.filename} can't be read or written"
-        return f"{place}: {error.strerror or error}"
+        reason = error.strerror or error
+        if isinstance(error, terminal.OutputError):
+            return f"the output can't be written: {reason}"
+        return f"{'a file' if error.filename is None else error.filename} can't be read or written: {reason}"
     return str(error)
 
 

@@ -11,8 +11,8 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from rfx.compiled import njit
 from rfx.data.table import Table, Words
 from rfx.errors import DataError
 

@@ -241,7 +241,7 @@ def _mirror_folder() -> Path | None:
     parts = urlsplit(mirror)
     if not mirror or parts.scheme in ("http", "https"):
         return None
-    folder = Path(unquote(parts.path)) if parts.scheme == "file" else Path(mirror).expanduser()
+    folder = Path(unquote(parts.path)) if parts.scheme == "file" else Path(os.path.expanduser(mirror))
     if not folder.is_dir():
         raise NoData(f"RFX_MIRROR is {mirror}, which is neither a folder nor an http(s) address")
     return folder

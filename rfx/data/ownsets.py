@@ -8,16 +8,20 @@ task = "binary"             # perhaps; also title, target, ignore, header, missi
 
 import os
 import re
+import stat
 import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from rfx import env, terminal
+from rfx import files as rfx_files
 from rfx.data.reading import MISSING, Reading
 from rfx.errors import UsageError, or_near, quoted
 
 TASKS = ("binary", "multiclass", "regression")
 _LARGEST = 1 << 20  # bytes of a registry
+_MOST_PARTS = 100  # of a key
 _TEXT, _FLAG = "words", "true or false"
 _FIELDS = {
     "train": _TEXT, "test": _TEXT, "task": TASKS, "title": _TEXT, "target": _TEXT, "ignore": "a list of columns", "header": _FLAG,
@@ -43,14 +47,23 @@ class OwnSet:
 
 
 def files() -> list[Path]:
-    """The registries that there are. UsageError where RFX_DATASETS names none."""
+    """The registries that there are. UsageError where RFX_DATASETS names none, or a folder that can't be listed."""
     if named := os.environ.get("RFX_DATASETS"):
         place = Path(named)
-        if not place.exists():
-            raise UsageError(f"RFX_DATASETS is {named!r:.200}, which is not there; it names a registry of your own or a folder of some")
-        return sorted(place.glob("*.toml")) if place.is_dir() else [place]
-    usual = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rfx" / "datasets.toml"
-    return [usual] if usual.is_file() else []
+        try:
+            if stat.S_ISDIR(os.stat(place).st_mode):
+                return sorted(place / name for name in os.listdir(place) if name.endswith(".toml"))
+        except FileNotFoundError:
+            wanted = "it names a registry of your own or a folder of some"
+            raise UsageError(f"RFX_DATASETS is {named!r:.200}, which is not there; {wanted}") from None
+        except OSError as error:
+            raise UsageError(f"RFX_DATASETS is {named!r:.200}, which can't be read: {error.strerror}") from None
+        return [place]
+    home = env.home_dir()
+    if not os.environ.get("XDG_CONFIG_HOME") and home is None:
+        return []
+    usual = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "rfx" / "datasets.toml"
+    return [usual] if os.path.lexists(usual) else []
 
 
 def read(taken=lambda name: False) -> dict[str, OwnSet]:
@@ -58,56 +71,103 @@ def read(taken=lambda name: False) -> dict[str, OwnSet]:
     found: dict[str, OwnSet] = {}
     for path in files():
         try:
-            status = path.stat()
-            for name, (line, own) in _parsed(str(path.resolve()), status.st_mtime_ns, status.st_size).items():
+            status = rfx_files.check_regular(path)
+            for name, (line, own) in _parsed(os.path.realpath(path), status.st_mtime_ns, status.st_size).items():
                 if taken(name) or name in found:
                     other = found[name].registry if name in found else "rfx itself"
                     raise UsageError(f"{path}, line {line}: {name} is the name of a data set of {other}; choose another")
                 found[name] = own
         except OSError as error:
-            raise UsageError(f"{path} can't be read: {error.strerror or error}") from None
+            raise UsageError(f"the registry {path} can't be read: {error.strerror or error}") from None
     return found
 
 
 @lru_cache
 def _parsed(path: str, mtime: int, size: int) -> dict[str, tuple[int, OwnSet]]:
-    if size > _LARGEST:
-        raise UsageError(f"{path} has {size:,} bytes, which no registry has")
+    text = _text(path)
     try:
-        text = Path(path).read_bytes().decode()
         entries = tomllib.loads(text)
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not text in UTF-8") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        place = re.search(r"line (\d+)", str(error))
-        reason = re.sub(r" \(at .*\)$", "", str(error))
-        raise UsageError(f"{path}, line {place[1] if place else text.count(chr(10)) + 1}: it is not TOML: {reason:.200}") from None
-    return {name: (_line(text, name), _entry(path, text, name, entry)) for name, entry in entries.items()}
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at line (\d+)", str(error))
+        reason = re.sub(r" \(at [^()]*\)$", "", str(error))
+        raise _refusal(path, int(place[1]) if place else text.count("\n") + 1, f"it is not TOML: {reason:.200}") from None
+    except RecursionError:
+        deepest = max(enumerate(text.split("\n"), 1), key=lambda line: line[1].count("[") + line[1].count("{"))
+        raise _refusal(path, deepest[0], "brackets are nested too deeply") from None
+    except ValueError as error:  # of a number or a date
+        long = re.search(r"\d[\d_]{4000}", text)
+        line = text.count("\n", 0, long.start()) + 1 if long else 1
+        raise _refusal(path, line, "a number has thousands of digits" if long else f"it is not TOML: {str(error):.200}") from None
+    lines = _lines(text)
+    return {name: (lines.get((name, None), 1), _entry(path, lines, name, entry)) for name, entry in entries.items()}
 
 
-def _line(text: str, name: str, key: str | None = None) -> int:
-    """The line at which an entry, or one of its keys, stands."""
-    at = None
-    for number, line in enumerate(text.splitlines(), 1):
-        if re.match(rf"\s*\[\s*[\"']?{re.escape(name)}[\"']?\s*\]", line) or (
-            at is None and re.match(rf"\s*[\"']?{re.escape(name)}[\"']?\s*[=.]", line)
-        ):
-            at = number
-        elif at is not None and re.match(r"\s*\[", line):
-            break
-        elif at is not None and key and re.match(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]", line):
-            return number
-    return at or 1
+def _refusal(path: str, line: int, message: str) -> UsageError:
+    return UsageError(f"{path}, line {line}: {message}")
 
 
-def _entry(path, text, name, entry) -> OwnSet:
+def _text(path: str) -> str:
+    """A registry's text, with line feeds at the ends of its lines: refused before it can take long to parse."""
+    with rfx_files.open_regular(path) as file:
+        raw = file.read(_LARGEST + 1)
+    if len(raw) > _LARGEST:
+        raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which no registry has")
+    try:
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise _refusal(path, line, "it is not text in UTF-8; save it in that encoding") from None
+    for number, line in enumerate(text.split("\n"), 1):
+        # what tomllib takes for each part of a key grows with their number
+        if line.count(".") > _MOST_PARTS and _STRING.sub("", line).count(".") > _MOST_PARTS:
+            raise _refusal(path, number, f"a key has more than {_MOST_PARTS} parts")
+    return text
+
+
+_STRING = re.compile(r"""\"(?:[^"\\]|\\.)*\"|'[^']*'""")
+_PART = r"""([A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
+_TABLE = re.compile(rf"\s*\[\[?\s*{_PART}\s*(?:\.\s*{_PART})?")
+_KEY = re.compile(rf"\s*{_PART}\s*(?:\.\s*{_PART})?\s*[=.]")
+
+
+def _lines(text: str) -> dict[tuple[str, str | None], int]:
+    """The line at which each entry begins, (name, None), and each of its keys, (name, key)."""
+    found: dict[tuple[str, str | None], int] = {}
+    table = None
+    for number, line in enumerate(text.split("\n"), 1):
+        if begun := _TABLE.match(line):
+            table, key = _name(begun[1]), begun[2] and _name(begun[2])
+        elif begun := _KEY.match(line):
+            key = _name(begun[1])
+            if table is None:
+                found.setdefault((key, None), number)
+                found.setdefault((key, begun[2] and _name(begun[2])), number)
+                continue
+        else:
+            continue
+        found.setdefault((table, None), number)
+        found.setdefault((table, key), number)
+    return found
+
+
+def _name(part: str) -> str:
+    """What a part of a key is called, without its quotes."""
+    if not part.startswith('"') or "\\" not in part:
+        return part.strip("\"'")
+    try:
+        return next(iter(tomllib.loads(f"{part} = 0")))
+    except tomllib.TOMLDecodeError:  # in the text of a longer string, which only looks like a key
+        return part
+
+
+def _entry(path, lines, name, entry) -> OwnSet:
     def refuse(message, key=None):
-        raise UsageError(f"{path}, line {_line(text, name, key)}: {message}")
+        raise _refusal(path, lines.get((name, key), lines.get((name, None), 1)), message)
 
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", name):
+        refuse(f"a data set can't be called {quoted(name)}; a name is made of letters, digits, _, - and ., 100 at most")
     if not isinstance(entry, dict):
         refuse(f"{name} is {quoted(entry)}; a table [{name}] with train = FILE is needed")
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        refuse(f"a data set can't be called {quoted(name)}; letters, digits, _, - and . make a name")
     for key, value in entry.items():
         if key not in _FIELDS:
             refuse(f"{name} has a field {quoted(key)}, which there is not{or_near(key, _FIELDS)}", key)
@@ -124,14 +184,25 @@ def _entry(path, text, name, entry) -> OwnSet:
             refuse(f"{key} of {name} is {quoted(value)}; it must be {wanted}", key)
     if "train" not in entry:
         refuse(f"{name} has no field train, which names the file with its training rows")
-    place = Path(path).parent
-    rows = {role: str(place / Path(entry[role]).expanduser()) for role in ("train", "test") if role in entry}
+    rows = {role: _path(path, entry[role]) for role in ("train", "test") if role in entry}
     for role, file in rows.items():
-        if not os.path.isfile(file):
-            refuse(f"{role} of {name} is {quoted(entry[role])}, but there is no file {file}", role)
+        try:
+            rfx_files.check_regular(file)
+        except FileNotFoundError:
+            home = ": it has no home of that user" if file.startswith("~") else ""
+            refuse(f"{role} of {name} is {quoted(entry[role])}, but there is no file {terminal.line(file)}{home}", role)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            refuse(f"{role} of {name} is {quoted(entry[role])}, which can't be read: {reason}", role)
     reading = Reading(
         entry.get("target"), entry.get("header"), entry.get("missing", "refuse"), tuple(entry.get("ignore", ())),
         zero_based=entry.get("zero_based") or None,
     )  # fmt: skip
     title = entry.get("title", f"of {path}")
     return OwnSet(name, path, rows["train"], rows.get("test"), entry.get("task"), title, reading)
+
+
+def _path(registry: str, file: str) -> str:
+    """Where a file of a registry lies: beside it, below a home folder for ~, or by its whole path."""
+    whole = os.path.expanduser(file)
+    return whole if os.path.isabs(whole) or whole.startswith("~") else os.path.join(os.path.dirname(registry), whole)

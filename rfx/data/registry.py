@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from rfx.data import ownsets
 from rfx.data.ownsets import OwnSet
-from rfx.errors import UsageError
+from rfx.errors import UsageError, quoted
 
 PATH = Path(__file__).with_name("datasets.toml")
 PAPERS = ("yen2014", "wu2016", "sinha2016", "dai2014")
@@ -169,14 +169,14 @@ def get(name: str) -> DatasetInfo:
         return _by_any_name()[_plain(name)]
     if name in (own := _own()):
         return DatasetInfo(name, own[name].task or "", 0, 0, 0, own[name].title, own=own[name])
-    near = difflib.get_close_matches(_plain(name), [*_by_any_name(), *own], n=3)
+    near = difflib.get_close_matches(_plain(name)[:100], [*_by_any_name(), *own], n=3)
     near = list(dict.fromkeys(_by_any_name()[alias].name if alias in _by_any_name() else alias for alias in near))
     hint = f"did you mean {' or '.join(near)}?" if near else "`rfx datasets` lists them"
-    raise UsageError(f"there is no data set called {name!r}; {hint}")
+    raise UsageError(f"there is no data set called {quoted(name)}; {hint}")
 
 
 def for_paper(paper: str) -> list[DatasetInfo]:
     """The data sets that a paper uses, substitutes included; UsageError for an unknown paper."""
     if paper not in PAPERS:
-        raise UsageError(f"paper {paper!r} is unknown; there are {', '.join(PAPERS)}")
+        raise UsageError(f"paper {quoted(paper)} is unknown; there are {', '.join(PAPERS)}")
     return [info for info in _entries().values() if paper in info.splits]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from rfx import files
+from rfx import files, terminal
 from rfx.data import archives, labelwords, schema, sequences, svmtext, textcache
 from rfx.errors import DataError, RfxWarning
 
@@ -206,6 +206,17 @@ def write(path, X, y, zero_based=False, precision=None):
         write_rows(handle, X, y, zero_based, precision)
 
 
+class _Output:
+    """Standard output's bytes."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def write(self, data) -> int:
+        with terminal.writing():
+            return self._handle.write(data)
+
+
 @contextlib.contextmanager
 def open_output(path):
     """A binary handle that becomes the file `path` when the block ends well, and leaves nothing when it does not.
@@ -214,8 +225,9 @@ def open_output(path):
     """
     if str(path) == "-":
         handle = files.standard_output()
-        yield handle
-        handle.flush()
+        yield _Output(handle)
+        with terminal.writing():
+            handle.flush()
         return
     try:
         with files.whole(path) as handle:

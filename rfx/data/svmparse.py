@@ -9,7 +9,8 @@ All of it is in one file because numba's cache of a function knows only of chang
 """
 
 import numpy as np
-from numba import njit
+
+from rfx.compiled import njit
 
 _EXACT, _UNDECIDED, _MALFORMED = 0, 1, 2
 _NEWLINE, _HASH, _COLON = 10, 35, 58

@@ -16,9 +16,9 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 from rfx import env, files
+from rfx.compiled import njit
 
 log = logging.getLogger(__name__)
 VERSION = 2

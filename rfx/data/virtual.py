@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
+from rfx.compiled import njit
 from rfx.counters import uniforms
 from rfx.errors import UsageError
 from rfx.parallel import for_ranges

@@ -8,8 +8,8 @@ From order 1 on the features are unbounded, so that the theory of Sinha and Duch
 import math
 
 import numpy as np
-from numba import njit
 
+from rfx.compiled import njit
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import normals

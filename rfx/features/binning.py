@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
 from rfx.features.widths import WIDTHS, sample_widths

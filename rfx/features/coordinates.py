@@ -8,9 +8,9 @@ take each once).
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.data.scaling import FILLED, WIDE
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap

@@ -8,8 +8,8 @@ import math
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
+from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.products import BLOCK, sum_group

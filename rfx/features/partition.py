@@ -2,8 +2,8 @@
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from rfx.compiled import njit
 from rfx.features.random import normals, uniforms
 
 DIRECTION, ORDER = 0, 1

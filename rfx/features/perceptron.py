@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.features.base import FeatureMap
 from rfx.features.products import BLOCK, sum_group
 from rfx.features.random import normals, uniforms

@@ -9,9 +9,9 @@ taken relative to that.
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from rfx import env, parallel
+from rfx.compiled import njit
 
 # Columns whose four sums stay in the first cache.
 BLOCK = 256

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from numba import types
 from numba.extending import intrinsic
+
+from rfx.compiled import njit
 
 # Columns of two values, equally far apart, below which comparing numbers takes no longer, and rows that few columns of others pass.
 _FEWEST, _HEAD = 8, 256
@@ -85,7 +86,7 @@ def _count(typing, word):
     return types.uint32(types.uint32), made
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def add_differing(left, right, place, unit, out):
     """out[i, j] += unit[0] * (bits that differ between left[i] and right[:, place + j]); left (n, words), right (words, at least
     place + m), out (n, m)."""

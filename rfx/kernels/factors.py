@@ -6,8 +6,8 @@ a distance, is in rfx.kernels.distances.
 """
 
 import numpy as np
-from numba import njit
 
+from rfx.compiled import njit
 from rfx.kernels.base import GammaKernel
 
 # What is beyond it, in units of 1/gamma, is as far: keeps infinity away from zero.

@@ -1,9 +1,9 @@
 """Distances of many pairs of rows, compiled: sums of differences, and what is made of inner products."""
 
-import numba
+from rfx.compiled import njit
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def sum_differences(rows, columns, place, out, squared, tile):
     """out[i, j] = sum_k (rows[i, k] - columns[k, place + j])^2, or of absolute differences; by tiles of columns kept in cache.
 
@@ -48,7 +48,7 @@ def sum_differences(rows, columns, place, out, squared, tile):
                     second[j] = two
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def squared_from_dot(dots, row_norms, column_norms, numbers):
     """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding is left.
 
@@ -64,7 +64,7 @@ def squared_from_dot(dots, row_norms, column_norms, numbers):
             row[j] = distance if distance > tolerance * both else zero
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def mend_close(squared, row_norms, column_norms, rows, others, close):
     """Squared distances of rows (n, d) and others (m, d) anew from differences, where they are less than close[0] of the norms' sum."""
     for i in range(squared.shape[0]):

@@ -9,9 +9,9 @@ import copy
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.operators.base import Matrix, block_size, ranges
 from rfx.operators.binned_gram import meetings
 from rfx.operators.dense import DenseMatrix

@@ -6,9 +6,9 @@ for the squared and the squared hinge loss, where the weights are 0 and 1 or 2, 
 """
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 
 # Numbers of 64 bits of a bin that are counted before the next bin is looked at: what stays in the first cache.
 _LENGTH, _PARTS = 256, 16

@@ -1,9 +1,9 @@
 """Features that are +h_j or -h_j, perceptrons and stumps, in memory as a bit each: nothing is lost, in a 32nd of the room of float32."""
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.operators.base import READ, Matrix, block_size, ranges
 from rfx.operators.dense import DenseMatrix, add_rows
 from rfx.operators.products import weighted_gram

@@ -5,9 +5,9 @@ what it is worth the features themselves say.
 """
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.operators import integer_gram
 from rfx.operators.base import READ, Matrix, block_size, ranges
 from rfx.operators.dense import DenseMatrix, add_rows

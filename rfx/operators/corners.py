@@ -1,9 +1,9 @@
 """Rows and columns of square matrices that take hundreds of megabytes: numpy's own indexing takes several times as long."""
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 
 
 def corner(M, chosen):

@@ -4,9 +4,9 @@ Threads share rows or columns, never a sum, or sums are made in a fixed number o
 """
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.operators.base import Matrix, block_size, ranges
 from rfx.operators.products import weighted_gram

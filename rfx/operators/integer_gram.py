@@ -8,11 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 from llvmlite import binding, ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from rfx import env, parallel
+from rfx.compiled import njit
 
 # A tile of sums, in registers: rows, and vectors of 16 columns; columns of a panel, a tile wide.
 _HEIGHT, _VECTORS = 8, 3

@@ -1,9 +1,9 @@
 """Weighted Gram matrices of some columns of an array, chunk by chunk, in the features' own precision where they are large."""
 
 import numpy as np
-from numba import njit
 
 from rfx import env
+from rfx.compiled import njit
 from rfx.operators.base import ranges
 from rfx.parallel import DENSE, check_time, for_ranges
 

@@ -1,9 +1,9 @@
 """Signs +-1 by columns, one byte each, to which columns are added: the features that boosting has found so far."""
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.operators.base import Matrix
 from rfx.operators.dense import DenseMatrix
 

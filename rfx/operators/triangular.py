@@ -5,7 +5,8 @@ code do not.
 """
 
 import numpy as np
-from numba import njit
+
+from rfx.compiled import njit
 
 # Columns that are solved by substitution, and rows that go together in it.
 _TILE, _ROWS = 64, 64

@@ -1,9 +1,9 @@
 """Matrices whose entries are packed: some rows at a time are unpacked, in cache, for all that a pass wants of them."""
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.operators.base import Matrix
 
 _PARTS = 16

@@ -1,9 +1,9 @@
 """The decision stump that goes best with given numbers: exact greedy steps of boosting (Yen et al. 2014, eq. 24)."""
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 
 
 class StumpSearch:

@@ -4,11 +4,12 @@ Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appea
 maximises sum_i e_i t_i - 1/2 t' (K + diag(shift)) t over steps t, where e = y - f - shift beta is the gradient at t = 0.
 """
 
-import numba
 import numpy as np
 
+from rfx.compiled import njit
 
-@numba.njit(cache=True, nogil=True)
+
+@njit(cache=True, nogil=True)
 def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
     """Greedy coordinate ascent: the variable whose free step gains most moves to its optimum.
 
@@ -37,7 +38,7 @@ def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
     return max_steps
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def solve_pairs(K, shift, error, beta, lo, hi, tol, max_steps):
     """The same under a constant sum of beta: two variables move against each other by equal steps.
 

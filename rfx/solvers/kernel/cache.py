@@ -1,9 +1,9 @@
 """Kernel columns over an active set of rows, kept while memory lasts, and sums of such columns in float64."""
 
-import numba
 import numpy as np
 
 from rfx import kernels
+from rfx.compiled import njit
 from rfx.parallel import for_ranges
 
 # Kernel values made at once before they are stored or summed: they stay in the shared cache meanwhile.
@@ -105,7 +105,7 @@ def add_columns(sums, rows: kernels.Prepared, targets, sources, weights) -> None
         sums[chosen] += total
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _accumulate(pool, slots, weights, sums, start, stop):
     """sums[start:stop] += weights @ pool[slots, start:stop]; four columns in one pass over a tile of sums."""
     tile = 1024

@@ -10,8 +10,8 @@ largest s <= 1 that makes ||Z'u||_inf <= lam.
 """
 
 import numpy as np
-from numba import njit
 
+from rfx.compiled import njit
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import filled, largest_working_set, minimise

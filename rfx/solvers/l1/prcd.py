@@ -10,9 +10,9 @@ and made by one thread. With one thread the result depends on the seed alone, wi
 import time
 
 import numpy as np
-from numba import njit
 
 from rfx import parallel
+from rfx.compiled import njit
 from rfx.operators.base import default_memory_mb
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual

@@ -6,9 +6,9 @@ way among thousands of sign changes, while the third needs ten Cholesky factors.
 """
 
 import numpy as np
-from numba import njit
 from scipy import linalg
 
+from rfx.compiled import njit
 from rfx.operators.cholesky import positive, solve
 from rfx.operators.corners import corner
 from rfx.solvers.l1.interior import interior_point

@@ -14,9 +14,9 @@ Most variables soon stay at a bound of theirs. A row that did not move rests whe
 import math
 
 import numpy as np
-from numba import njit
 
 from rfx import kernels
+from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.losses import times
 from rfx.parallel import matmul

@@ -1,0 +1,102 @@
+"""numba's njit, with compiled code kept on disk as a favour: no folder, a full disk or a damaged file never stops a command."""
+
+import fcntl
+import itertools
+import logging
+import os
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+
+import numba
+from numba.core import caching
+
+log = logging.getLogger(__name__)
+_told: list[str] = []
+
+
+def njit(**options) -> Callable:
+    """As numba.njit; with `cache=True` what was compiled is kept below NUMBA_CACHE_DIR where it can be, else compiled anew."""
+    keep = options.pop("cache", False)
+
+    def decorate(function):
+        made = numba.njit(**options)(function)
+        if keep and hasattr(made, "enable_caching"):  # not where the user has switched numba's compiler off
+            try:
+                made._cache = _Cache(function)
+            except (OSError, RuntimeError) as error:  # numba's RuntimeError: there is no folder that it can write to
+                _tell(error)
+        return made
+
+    return decorate
+
+
+def _tell(error: Exception) -> None:
+    """Warn, once in a process, that nothing is kept."""
+    if not _told:
+        _told.append(str(error))
+        folder = os.environ.get("NUMBA_CACHE_DIR", "the cache")
+        reason = getattr(error, "strerror", None) or "it can't be made or written to"
+        log.warning("compiled code can't be kept in %s (%s), so that every command compiles anew; RFX_CACHE names another folder",
+                    folder, reason)  # fmt: skip
+
+
+class _Place(caching.CompileResultCacheImpl):
+    """The folder of NUMBA_CACHE_DIR alone: numba would go on to others, and run what somebody else may have put there."""
+
+    _locator_classes = caching.CompileResultCacheImpl._locator_classes[:1]
+
+
+class _Files(caching.IndexDataCacheFile):
+    """One process at a time adds a file, and the index last: it never names the file of another signature or an older source."""
+
+    def save(self, key, data):
+        with _locked(self._cache_path):
+            known = self._load_index()
+            if key not in known:
+                names = set(known.values())
+                known[key] = next(name for name in map(self._data_name, itertools.count(1)) if name not in names)
+            self._save_data(known[key], data)
+            self._save_index(known)
+
+
+class _Cache(caching.FunctionCache):
+    """The compiled code of one function."""
+
+    _impl_class = _Place
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # what a damaged file raises may be anything
+            self._forget()
+            return None
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self._forget()
+            _tell(error)
+        except Exception:  # of a damaged index
+            self._forget()
+
+    def _forget(self):
+        """Remove the index, and with it all that is known of the function."""
+        with suppress(OSError):
+            os.unlink(self._cache_file._index_path)
+
+
+@contextmanager
+def _locked(folder):
+    """Hold the lock of a folder; where the file system has none, nothing is held."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

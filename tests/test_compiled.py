@@ -1,0 +1,166 @@
+"""Compiled code is kept where it can be: full disks, folders that can't be, damaged and stale files never stop a command."""
+
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from rfx import compiled, env
+from rfx.data import fetch, ownsets, svmlight
+from rfx.errors import UsageError
+
+MODULE = """
+import os
+import rfx
+from rfx.compiled import njit
+
+@njit(cache=True, nogil=True)
+def add(x, y):
+    return x + y
+
+if __name__ == "__main__":
+    print(add(1, 2), add(0.5, 1.0), sum(add.stats.cache_hits.values()), os.environ["NUMBA_CACHE_DIR"])
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Run a program with a compiled function: (its sums, how often the cache served, the folder, standard error)."""
+    path = tmp_path / "program.py"
+    path.write_text(MODULE)
+
+    def run(**variables):
+        known = os.environ | {"RFX_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)} | variables
+        known = {name: value for name, value in known.items() if value is not None and name != "NUMBA_CACHE_DIR"}
+        done = subprocess.run([sys.executable, str(path)], env=known, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        first, second, hits, folder = done.stdout.split()
+        assert (first, second) == ("3", "1.5")
+        return int(hits), folder, done.stderr
+
+    return run
+
+
+def test_the_second_process_takes_what_the_first_compiled(program, tmp_path):
+    hits, folder, told = program()
+    assert (hits, folder, told) == (0, str(tmp_path / "cache" / "numba"), "")
+    assert program() == (2, folder, "")
+
+
+@pytest.mark.parametrize("what", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["empty", "half", "garbage", "unreadable"])
+def test_a_damaged_cache_is_made_anew(program, tmp_path, what, damage):
+    """As a machine that lost its power leaves one."""
+    program()
+    for path in (tmp_path / "cache").rglob(f"*.{what}"):
+        content = path.read_bytes()
+        if damage == "unreadable":
+            path.unlink()
+            path.mkdir()
+        else:
+            path.write_bytes({"empty": b"", "half": content[: len(content) // 2], "garbage": b"\x80\x05junk."}[damage])
+    assert program()[2] == "" or damage == "unreadable"
+    if damage != "unreadable":
+        assert program()[0] == 2
+
+
+def test_code_of_another_signature_is_never_taken(tmp_path, monkeypatch):
+    """Two processes that add to one index at a time leave both entries, each with a file of its own."""
+    monkeypatch.setattr(compiled.caching.config, "CACHE_DIR", str(tmp_path))
+    functions = [compiled.njit(cache=True)(_double) for _ in range(2)]
+    assert functions[0](2) == 4 and functions[1](0.25) == 0.5
+    fresh = compiled.njit(cache=True)(_double)
+    assert fresh(2) == 4 and fresh(0.25) == 0.5 and sum(fresh.stats.cache_hits.values()) == 2
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2
+
+
+def _double(x):
+    return x + x
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+@pytest.mark.parametrize("step", ["_save_data", "_save_index"])
+def test_a_cache_that_can_not_be_written(tmp_path, monkeypatch, caplog, code, step):
+    def full(self, *_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(compiled.caching.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled._Files, step, full)
+    monkeypatch.setattr(compiled, "_told", [])
+    for _ in range(2):
+        assert compiled.njit(cache=True)(_double)(2) == 4
+    assert len(caplog.messages) == 1 and os.strerror(code) in caplog.text and "RFX_CACHE names another folder" in caplog.text
+    monkeypatch.undo()
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_no_folder_at_all(program, tmp_path):
+    """Neither a cache nor a temporary folder that can be written."""
+    (tmp_path / "file").write_text("")
+    nowhere = str(tmp_path / "file" / "below")
+    hits, folder, told = program(RFX_CACHE=nowhere, TMPDIR=nowhere)
+    assert hits == 0 and told.count("\n") <= 1
+    assert program(RFX_CACHE=nowhere, TMPDIR=nowhere)[0] == 0
+
+
+def test_no_temporary_folder_either(monkeypatch, tmp_path):
+    def full(**_):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.mkdtemp", full)
+    monkeypatch.setattr(env, "private_folder", lambda folder: False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    env.prepare_numba_cache()
+    monkeypatch.setattr(compiled.caching.config, "CACHE_DIR", os.environ["NUMBA_CACHE_DIR"])
+    assert compiled.njit(cache=True)(_double)(2) == 4
+
+
+def test_a_user_without_a_home(monkeypatch, tmp_path):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(env.Path, "home", homeless)
+    for name in ("HOME", "RFX_CACHE", "RFX_DATA", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "RFX_DATASETS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert env.cache_dir() == tmp_path / f"rfx-{os.getuid()}"
+    assert ownsets.files() == []
+    with pytest.raises(UsageError, match="there is no home folder to keep data sets in; RFX_DATA names a folder for them"):
+        fetch.fetch("heart_scale")
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    """A file system of so many bytes; the test is skipped where this user can't have one."""
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True)
+    if done.returncode:
+        pytest.skip("mounting is not allowed")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root mounts")
+@pytest.mark.parametrize("size", ["4k", "400k"])
+def test_training_with_a_full_disk_below_the_cache(tmp_path, size):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(4000, 2)).round(6)
+    svmlight.write(tmp_path / "t.svm", X, np.sign(X[:, 0]))
+    os.utime(tmp_path / "t.svm", (time.time() - 3600,) * 2)
+    with small_disk(tmp_path / "disk", size):
+        disk = str(tmp_path / "disk")
+        known = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+        known |= {"HOME": disk, "RFX_CACHE": f"{disk}/c", "TMPDIR": disk}
+        words = ["train", "--method", "rf", "--data", "t.svm", "--lam", "1", "--n-features", "16", "--gamma", "1", "--task", "binary"]
+        done = subprocess.run(
+            [sys.executable, "-m", "rfx", *words, "--quiet"], cwd=tmp_path, env=known, capture_output=True, text=True, timeout=300
+        )
+    assert done.returncode == 0 and "accuracy" in done.stdout, done.stderr
+    assert "the output" not in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,133 @@
+"""Registries of a person's own: what is wrong in one is a sentence with the file and the line, soon."""
+
+import os
+
+import pytest
+
+from rfx.data import ownsets, registry
+from rfx.errors import UsageError
+
+
+@pytest.fixture
+def place(tmp_path, own_folders, monkeypatch):
+    """A registry, named by RFX_DATASETS, and a file of rows beside it."""
+    (tmp_path / "rows.csv").write_text("1,2\n3,4\n")
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
+    return tmp_path / "own.toml"
+
+
+def refused(place, content) -> str:
+    place.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UsageError) as told:
+        registry.has("people")
+    message = str(told.value)
+    assert "\n" not in message and len(message) < 600 and str(place) in message
+    return message.removeprefix(f"{place}, ")
+
+
+GOOD = '[people]\ntrain = "rows.csv"\n'
+BAD = {
+    "digits": (GOOD + f"[more]\nzero_based = {'9' * 5000}\n", "line 4: a number has thousands of digits"),
+    "hexadecimal digits": (GOOD + f"zero_based = 0x{'f' * 5000}\n", "line 3: zero_based of people is a value too large to show"),
+    "another user's home": ('\n[people]\ntrain = "~nouser/x"\n', "line 3: train of people is '~nouser/x', but there is no file ~nouser/x"),
+    "parts of a key": (GOOD + "a" + ".a" * 260_000 + " = 1\n", "line 3: a key has more than 100 parts"),
+    "parts of a table": (GOOD + "\n[a" + ' . "a"' * 150 + "]\n", "line 4: a key has more than 100 parts"),
+    "parts within braces": (GOOD + "x = {" + "a." * 150 + "a = 1}\n", "line 3: a key has more than 100 parts"),
+    "nested": (GOOD + f"\nx = {'[' * 100_000}\n", "line 4: "),
+    "twice": (GOOD + GOOD, "line 3: it is not TOML: Cannot declare ('people',) twice"),
+    "a key twice": (GOOD + 'train = "rows.csv"\n', "line 3: it is not TOML: Cannot overwrite a value"),
+    "not closed": (GOOD + 'title = "x\n', "line 3: it is not TOML: "),
+    "Latin-1": (GOOD.encode() + b'title = "caf\xe9"\n', "line 3: it is not text in UTF-8; save it in that encoding"),
+    "UTF-16": (GOOD.encode("utf-16"), "line 1: it is not text in UTF-8; save it in that encoding"),
+    "binary": (bytes(range(256)), "line 2: it is not text in UTF-8"),
+    "an array of tables": ('[[people]]\ntrain = "rows.csv"\n', "line 1: people is [{'train': 'rows.csv'}]; a table [people] with train"),
+    "a list of files": ('[people]\ntrain = ["rows.csv"]\n', "line 2: train of people is ['rows.csv']; it must be words"),
+    "a date": (GOOD + "title = 1979-05-27\n", "line 3: title of people is datetime.date(1979, 5, 27); it must be words"),
+    "no words": ('[people]\ntrain = ""\n', "line 2: train of people is ''; it must be words"),
+    "numbers of columns": (GOOD + "ignore = [1, 2]\n", "line 3: ignore of people is [1, 2]; it must be a list of columns"),
+    "a folder": ('[people]\ntrain = "."\n', "line 2: train of people is '.', which can't be read: Is a directory"),
+    "a device": ('[people]\ntrain = "/dev/zero"\n', "line 2: train of people is '/dev/zero', which can't be read: it is a device"),
+    "a long name of a file": (f'[people]\ntrain = "{"x" * 5000}"\n', "line 2: train of people is 'xxx"),
+    "a zero byte": ('[people]\ntrain = "a\\u0000b"\n', "line 2: train of people is 'a\\x00b'; it must be words"),
+    "a sub-table": (GOOD + "\n[people.more]\nx = 1\n", "line 4: people has a field 'more', which there is not"),
+    "a dotted key": (GOOD + "\nmore.x = 1\n", "line 4: people has a field 'more', which there is not"),
+    "a name of standard input": ('["-"]\ntrain = "rows.csv"\n', "line 1: a data set can't be called '-'"),
+    "a name like an option": ('[--data]\ntrain = "rows.csv"\n', "line 1: a data set can't be called '--data'"),
+    "an empty name": ('\n[""]\ntrain = "rows.csv"\n', "line 2: a data set can't be called ''"),
+    "an escaped name": ('\n["\\u0070 x"]\ntrain = "rows.csv"\n', "line 2: a data set can't be called 'p x'"),
+    "a long name": (f'\n[{"n" * 5000}]\ntrain = "rows.csv"\n', "line 2: a data set can't be called 'nnn"),
+    "a name of rfx's": ('\n[heart]\ntrain = "rows.csv"\n', "line 2: heart is the name of a data set of rfx itself; choose another"),
+    "a value": ("\npeople = 3\n", "line 2: people is 3; a table [people] with train"),
+    "too much": (b"#" * (1 << 20) + b"#", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_one_sentence_with_the_line(place, name):
+    content, expected = BAD[name]
+    assert refused(place, content).startswith(expected)
+
+
+def test_many_entries_are_read_in_one_pass(place):
+    """Each was looked for in all lines: for ever, with as many as a file may have."""
+    count = 25_000
+    place.write_text("".join(f'[n{number}]\ntrain = "rows.csv"\n' for number in range(count)))
+    assert len(ownsets.read()) == count
+    place.write_text("".join(f'[n{number}]\ntrain = "rows.csv"\n' for number in range(count)) + '[last]\ntrain = "absent"\n')
+    with pytest.raises(UsageError, match=f"line {2 * count + 2}: train of last is 'absent'"):
+        ownsets.read()
+
+
+@pytest.mark.parametrize("how", ["plain", "byte order mark", "line ends of Windows", "quoted", "inline", "dots in words"])
+def test_forms_of_one_registry(place, how):
+    text = {
+        "quoted": '["people"]\n"train" = \'rows.csv\'\n',
+        "inline": 'people = {train = "rows.csv"}\n',
+        "dots in words": GOOD + 'title = "' + "." * 200 + '"\nignore = [' + '"a.b", ' * 200 + "]\n",
+    }.get(how, GOOD)
+    raw = text.replace("\n", "\r\n").encode() if how == "line ends of Windows" else text.encode()
+    place.write_bytes(b"\xef\xbb\xbf" + raw if how == "byte order mark" else raw)
+    own = registry.get("people").own
+    assert own.train == str(place.parent / "rows.csv") and own.paths == [own.train]
+
+
+def test_one_name_in_two_registries(place, monkeypatch, tmp_path):
+    for name in ("a.toml", "b.toml"):
+        (tmp_path / name).write_text("# mine\n" + GOOD)
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path))
+    with pytest.raises(UsageError, match=r"b\.toml, line 2: people is the name of a data set of .*a\.toml; choose another"):
+        registry.has("people")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "device"])
+@pytest.mark.parametrize("how", ["in a folder", "by its name", "in the usual place"])
+def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind, how):
+    """A pipe that nobody writes to held up every command for ever."""
+    folder = tmp_path / "config" / "rfx"
+    folder.mkdir(parents=True)
+    place = folder / "datasets.toml"
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to("/dev/zero" if kind == "device" else tmp_path / "nothing")
+    if how != "in the usual place":
+        monkeypatch.setenv("RFX_DATASETS", str(folder if how == "in a folder" else place))
+    if (kind, how) == ("folder", "by its name"):
+        assert ownsets.read() == {}
+        return
+    with pytest.raises(UsageError) as told:
+        registry.has("people")
+    reason = {"pipe": "it is a pipe", "folder": "Is a directory", "device": "it is a device"}.get(kind, "No such file")
+    by_name = (kind, how) == ("link to nothing", "by its name")
+    assert ("which is not there" if by_name else reason) in str(told.value) and "datasets.toml" in str(told.value)
+
+
+def test_a_name_of_any_length_that_there_is_not(place):
+    place.write_text(GOOD)
+    with pytest.raises(UsageError, match="there is no data set called 'xxx") as told:
+        registry.get("x" * 200_000)
+    assert len(str(told.value)) < 200
+    with pytest.raises(UsageError, match="did you mean people"):
+        registry.get("peple")

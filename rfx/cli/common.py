@@ -170,18 +170,23 @@ def reading_options(command):
         show_default=True,
         help="What replaces a missing cell of a column of numbers, as the training rows teach it; of words, the most frequent one.",
     )(header_option(command))
-    command = click.option(
-        "--ignore", metavar="COLUMN,…", default=None, help="Columns of a table to leave out, such as one of names or numbers of rows."
-    )(command)
+    for name, text in (
+        ("--dates", "Columns of dates, each read as four numbers: year, month, day of the week, and days since 1970."),
+        ("--categorical", "Columns to read as categories although they are numbers, such as codes."),
+        ("--ignore", "Columns of a table to leave out, such as one of names or numbers of rows."),
+    ):
+        command = click.option(name, metavar="COLUMN,…", default=None, help=text)(command)
     return click.option(
         "--target", metavar="COLUMN", default=None, help="The column of a table with the targets, by name or number; by default the last."
     )(command)
 
 
-def reading(target, ignore, header, missing) -> dict:
+def reading(target, ignore, categorical, dates, header, missing) -> dict:
     """What reading_options give that is not as by default: fields of rfx.data.reading.Reading."""
-    ignored = [word.strip() for word in (ignore or "").split(",") if word.strip()]
-    given = {"target": target, "ignore": ignored or None, "header": header, "missing": None if missing == "refuse" else missing}
+    from rfx.data.reading import listed
+
+    given = {"target": target, "ignore": listed(ignore) or None, "header": header, "missing": None if missing == "refuse" else missing}
+    given |= {"categorical": listed(categorical) or None, "dates": listed(dates) or None}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -84,6 +84,8 @@ def command(
     train,
     target,
     ignore,
+    categorical,
+    dates,
     header,
     missing,
     **options,
@@ -111,7 +113,7 @@ def command(
 
     inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
     files.guard(("-o", output), inputs, svmlight.KIND, force)
-    asked = Reading(**reading(target, ignore, header, missing), zero_based=zero_based or None)
+    asked = Reading(**reading(target, ignore, categorical, dates, header, missing), zero_based=zero_based or None)
     if model is not None:
         from rfx import methods
 

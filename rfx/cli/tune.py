@@ -80,7 +80,8 @@ def _methods():
 @threads_option
 @json_option
 def command(
-    method, dataset, test, split, zero_based, cv, holdout, metric, kernels, budget, trials, results, model, target, ignore, header, missing,
+    method, dataset, test, split, zero_based, cv, holdout, metric, kernels, budget, trials, results, model, target, ignore, categorical,
+    dates, header, missing,
     strict, quiet, force, as_json, **options
 ):  # fmt: skip
     """Search bandwidth, lambda and size of a method on training rows, and fit the best to all of them.
@@ -130,7 +131,7 @@ def command(
         model_file.check(model)
     seed = given.pop("seed", 0)
     source = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based}
-    source |= {"reading": reading(target, ignore, header, missing) or None, "strict": strict or None}
+    source |= {"reading": reading(target, ignore, categorical, dates, header, missing) or None, "strict": strict or None}
     loaded = single.load(source | {"seed": seed})
     given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
     given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)
@@ -174,6 +175,8 @@ def _line(found) -> str:
 
 def _command(source, method, options, seed) -> str:
     """The command that trains this model, to be copied."""
+    from rfx.data.reading import typed
+
     words = ["rfx", "train", "--method", method, "--data", source["dataset"]]
     for name in ("split", "test"):
         words += [f"--{name}", source[name]] if source[name] else []
@@ -182,7 +185,9 @@ def _command(source, method, options, seed) -> str:
         words += (
             [("--" if value else "--no-") + name]
             if isinstance(value, bool)
-            else [f"--{name}", value if isinstance(value, str) else ",".join(value)]
+            else shlex.split(typed(name, value))
+            if isinstance(value, (list, tuple))
+            else [f"--{name}", value]
         )
     for name, value in options.items():
         if value is not None:

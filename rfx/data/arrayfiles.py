@@ -12,7 +12,7 @@ import scipy.sparse
 from rfx import model
 from rfx.data import archives, parquetpages
 from rfx.data.csvtext import ABSENT, is_number
-from rfx.data.table import Table, Words, joined
+from rfx.data.table import Table, Words, joined, words_of_numbers
 from rfx.errors import DataError
 
 # What the two arrays of an .npz file may be called.
@@ -321,9 +321,12 @@ def _no_parquet(name, error) -> DataError:
     return DataError(f"{name} is no Parquet file that can be read ({str(error).splitlines()[0] if str(error) else error!r:.200})")
 
 
-def parquet(file, name: str) -> Table:
-    """The columns of a Parquet file, a binary handle: numbers, truth values and words."""
-    content = ParquetGroups(file, name)
+def parquet(file, name: str, exact: frozenset = frozenset()) -> Table:
+    """The columns of a Parquet file, a binary handle: numbers, truth values and words.
+
+    exact: the names of columns that are wanted as words although they are numbers.
+    """
+    content = ParquetGroups(file, name, exact)
     if not content.n_rows or not content.n_columns:
         raise DataError(f"{name} has no rows or no columns")
     return joined(content.tables(range(content.n_groups)))
@@ -333,11 +336,12 @@ class ParquetGroups:
     """The row groups of a Parquet file, a seekable binary handle, as Tables; no more is held than most_held says.
 
     Pages are looked at before they are unpacked, and words are read as numbers of different words. Raises DataError where
-    the file is none, has columns of other kinds than rfx reads, or is too large.
+    the file is none, has columns of other kinds than rfx reads, or is too large. exact: the names of columns that are wanted
+    as words although they are numbers.
     """
 
-    def __init__(self, file, name: str):
-        self.file, self.name = file, name
+    def __init__(self, file, name: str, exact: frozenset = frozenset()):
+        self.file, self.name, self.exact = file, name, exact
         plain = parquet_file(file, name)
         self.schema, self.n_groups = plain.schema_arrow, plain.num_row_groups
         self.n_rows, self.n_columns = plain.metadata.num_rows, len(self.schema.names)
@@ -375,7 +379,7 @@ class ParquetGroups:
                 continue
             held += sum(self._size(column) for column in read.columns)
             _check_size(held, self.name)
-            yield parquet_table(read, self.name, self.schema)
+            yield parquet_table(read, self.name, self.schema, self.exact)
 
     def _read(self, group):
         """The pyarrow table of a row group, the words of which are numbered."""
@@ -436,14 +440,35 @@ def _not_read(name, title, kind) -> DataError:
     return DataError(f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are read")
 
 
-def parquet_table(read, name: str, schema) -> Table:
-    """The Table of a pyarrow table, whose words may be numbered; schema: the pyarrow schema of the file."""
-    return Table(
-        name, list(read.column_names), True, [_arrow(column, title, name) for title, column in zip(read.column_names, read.columns)]
-    )
+def parquet_table(read, name: str, schema, exact: frozenset = frozenset()) -> Table:
+    """The Table of a pyarrow table, whose words may be numbered.
+
+    schema: the pyarrow schema of the file, which says what is an index and what are categories. exact: the names of columns
+    that are wanted as words although they are numbers.
+    """
+    import pyarrow
+
+    names = list(read.column_names)
+    index, declared = _pandas_columns(schema)
+    declared |= {field.name for field in schema if pyarrow.types.is_dictionary(field.type)}
+    as_words = exact | declared
+    columns = [_arrow(column, title, name, title in as_words) for title, column in zip(names, read.columns)]
+    typed = frozenset(title for title, column in zip(names, columns) if isinstance(column, Words))
+    return Table(name, names, True, columns, index=index & set(names), typed=typed, categorical=declared & typed)
 
 
-def _arrow(column, title, name):
+def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
+    """The columns that pandas wrote as its index, and as categories, by what it says in a file's metadata."""
+    try:
+        said = schema.pandas_metadata or {}
+        index = frozenset(own for own in said.get("index_columns", ()) if isinstance(own, str))
+        columns = [own for own in said.get("columns", ()) if own.get("pandas_type") == "categorical"]
+        return index, frozenset(own.get("field_name") or own["name"] for own in columns)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return frozenset(), frozenset()  # not what pandas writes
+
+
+def _arrow(column, title, name, as_words):
     import pyarrow
     import pyarrow.compute
 
@@ -457,7 +482,11 @@ def _arrow(column, title, name):
         column = pyarrow.compute.if_else(column, "True", "False")
         kind = column.type
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
+        if not (as_words and types.is_integer(kind)):
+            values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
+            return words_of_numbers(values) if as_words else values
+        column = column.cast(pyarrow.string())  # all its digits
+        kind = column.type
     if not _is_bytes(kind):
         try:
             column = column.cast(pyarrow.string())  # dates and the like: words, as in a CSV file

@@ -14,6 +14,7 @@ import numpy as np
 
 from rfx.compiled import njit
 from rfx.data.table import Table, Words
+from rfx.data.written import is_number
 from rfx.errors import DataError
 
 CHUNK = 8 << 20  # bytes that are parsed together
@@ -23,8 +24,10 @@ _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = ",;\t|"
 # Cells that mean that there is no value.
 ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
-_NUMBER = re.compile(r"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?")
 _COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
+# The decimal mark that goes with a separator: a list of decimal commas is separated by semicolons.
+_DECIMAL = {",": ".", ";": ","}
 _ENTRY = re.compile(r"[0-9]+:[-+.0-9]")
 
 
@@ -44,10 +47,6 @@ class Dialect:
     header: bool
     names: tuple[str, ...]
     name: str
-
-
-def is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None
 
 
 def looks_like(head: bytes) -> bool:
@@ -176,7 +175,8 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
     columns = _cells(raw, shape, forced)
     if len(columns[0]) != len(cells):
         raise DataError(f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart; write a quote in a cell as two")
-    return Table(shape.name, list(shape.names), shape.header, columns, lines)
+    decimal = _DECIMAL.get(shape.separator)
+    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal)
 
 
 def _cells(raw, shape, forced) -> list:
@@ -218,12 +218,20 @@ def _column(series, forced: bool, commas: bool):
         return series.to_numpy(np.float64)
     codes, values = pandas.factorize(series)
     values = [str(value).strip() for value in values]
-    if not forced and all(is_number(value) or value in ABSENT or (commas and _COMMA_NUMBER.fullmatch(value)) for value in values):
+    if not forced and _are_numbers(values, commas):
         numbers = [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
         return np.array([*numbers, np.nan])[codes]
     numbers = {}
     place = [-1 if value in ABSENT else numbers.setdefault(value, len(numbers)) for value in values]
     return Words(np.array([*place, -1], np.int32)[codes], list(numbers))
+
+
+def _are_numbers(values, commas) -> bool:
+    """Whether all are plain numbers, or have decimal commas that can't be marks between thousands."""
+    if not all(is_number(value) or value in ABSENT or (commas and _COMMA_NUMBER.fullmatch(value)) for value in values):
+        return False
+    marked = [value for value in values if "," in value]
+    return not marked or not all(_THOUSANDS.fullmatch(value) for value in marked)
 
 
 def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):

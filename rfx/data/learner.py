@@ -1,19 +1,29 @@
 """Learning a schema from the rows of tables: which columns are numbers and which categories, what replaces missing cells, the labels."""
 
 import logging
+import re
 from dataclasses import replace
 
 import numpy as np
 
-from rfx.data.csvtext import is_number
-from rfx.data.reading import MISSING, Reading
+from rfx.data import written
+from rfx.data.reading import MISSING, Reading, typed
 from rfx.data.schema import Input, Schema
-from rfx.data.table import Table, Words, check_finite
+from rfx.data.table import Table, Words, check_finite, words_of_numbers
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)
 # More different words than this, in more than half of the rows, are names rather than categories.
 MOST_NAMES = 20
+# Fewer rows than this may count up by chance.
+LEAST_COUNTED = 10
+_SHOWN = 5
+# Names that people give to a column of row numbers.
+_ID_NAME = re.compile(
+    r"(?:.*[ _.-])?(?:id|ID|Id|idx|uuid|UUID)|(?:index|row|rowid|row[ _.-]?(?:number|num|nr|no|index)|"
+    r"record|record[ _.-]?(?:number|no)|no\.?|nr\.?|number|#|sno|s\.no\.?|serial(?:[ _.-]?(?:number|no))?)"
+    r"|[A-Za-z]*[a-z](?:Id|ID)",
+)
 
 
 class Learner:
@@ -37,20 +47,58 @@ class Learner:
         return self
 
     def _begin(self, table):
-        reading = self.reading
-        self.table, self.target = table, len(table.names) - 1 if table.own_target is None else table.own_target
-        if reading.target is not None:
-            self.target = table.find(reading.target, "--target")
-        elif table.own_target is None:
-            log.warning("the targets of %s are %s, the last; --target names another", table.name, table.title(self.target))
-        ignored = {table.find(name, "--ignore") for name in reading.ignore}
-        if self.target in ignored:
-            raise UsageError(f"--ignore names {table.title(self.target)}, which has the targets; name these with --target")
-        self.ignored = tuple(table.names[position] for position in sorted(ignored))
-        kept = [position for position in range(len(table.names)) if position not in ignored]
+        reading, names = self.reading, table.names
+        self.table = table
+        asked = {option: self._found(table, option) for option in ("ignore", "categorical", "dates")}
+        self.asked = asked
+        ignored, mentioned = asked["ignore"], asked["categorical"] | asked["dates"]
+        for other in ("categorical", "dates"):
+            if both := ignored & asked[other]:
+                raise UsageError(f"--ignore and --{other} both name {table.title(min(both))}; name it in one of the two")
+        if both := asked["categorical"] & asked["dates"]:
+            raise UsageError(f"--categorical and --dates both name {table.title(min(both))}; name it in one of the two")
+        target = table.find(reading.target, "--target") if reading.target is not None else table.own_target
+        if target in ignored:
+            raise UsageError(f"--ignore names {table.title(target)}, which has the targets; name these with --target")
+        # the numbers of rows, as the file or a name that only a program gives says
+        index = {p for p in range(len(names)) if table.numbers_rows(p) and not table.unnamed(p)}
+        self.index = index - ignored - mentioned - {target}
+        if target is None:
+            left = [p for p in range(len(names)) if p not in self.index]
+            target = left[-1] if left else len(names) - 1
+            if target in ignored:
+                raise UsageError(f"--ignore names {table.title(target)}, which has the targets; name these with --target")
+            place = "the last" if target == len(names) - 1 else "the last that is not a row number"
+            log.warning("the targets of %s are %s, %s; --target names another", table.name, table.title(target), place)
+        if target in asked["dates"]:
+            raise UsageError(f"--dates names {table.title(target)}, which has the targets; dates are inputs alone")
+        self.target = target
+        if self.index:
+            self._say_left_out(self.index, "the index of the data frame that was saved")
+        left_out = ignored | self.index
+        self.ignored = tuple(names[position] for position in sorted(left_out))
+        kept = [position for position in range(len(names)) if position not in left_out]
         if len(kept) < 2:
             raise DataError(f"{table.name} has one column, but a target and an input are needed; is it separated by something else?")
-        self.columns = {position: _Seen(isinstance(table.columns[position], Words), not self.bounded) for position in kept}
+        declared = {p for p in kept if names[p] in table.categorical} | asked["categorical"]
+        self.columns = {
+            p: _Seen(
+                isinstance(table.columns[p], Words) or p in declared or p in asked["dates"],
+                not self.bounded, p in declared, names[p] in table.typed, table.unnamed(p),
+            )
+            for p in kept
+        }  # fmt: skip
+
+    def _found(self, table, option):
+        return {table.find(name, f"--{option}") for name in getattr(self.reading, option)}
+
+    def _say_left_out(self, positions, why):
+        table, many = self.table, len(positions) > 1
+        numbers = [table.names[p] == f"column {p + 1}" for p in sorted(positions)]
+        titles = [
+            f"column {p + 1}" if number else table.title(p) for p, number in zip(sorted(positions), numbers)
+        ]  # fmt: skip
+        log.warning("%s of %s %s left out: %s", _some(titles), table.name, "are" if many else "is", why)
 
     @property
     def word_columns(self) -> frozenset[int]:
@@ -66,43 +114,222 @@ class Learner:
             seen.merge(other.columns[position])
 
     def finish(self) -> Schema:
-        """The schema of all rows seen. DataError for words that are no categories, a target without rows or with a missing cell."""
-        table, inputs = self.table, []
+        """The schema of all rows seen.
+
+        What it guessed goes to the log. DataError for words that are no categories, all of them at once, a target that
+        counts the rows, and one without rows or with a missing cell.
+        """
+        table, inputs, troubles, said, alike = self.table, [], {}, [], []
+        self._leave_out_unnamed()
+        if len(self.columns) < 2:
+            raise DataError(f"{table.name} has no column of inputs besides {table.title(self.target)}, which has the targets")
+        target = self._target()
         for position, seen in self.columns.items():
             if position == self.target:
                 continue
-            seen.check_words(table, position, self.n_rows)
-            inputs.append(Input(table.names[position], position, seen.categories(), self._fill(table, position, seen)))
-        labels = self.columns[self.target].labels(table, self.target, self.n_rows)
-        return Schema(inputs, table.named, len(table.names), (table.names[self.target], self.target), self.ignored, labels)
+            try:
+                categories, form = seen.settled(self.n_rows, table.decimal, position in self.asked["dates"])
+            except _Trouble as trouble:
+                troubles[position] = trouble
+                continue
+            if form is not None and form.kind == "numbers":
+                said.append(f"{table.title(position)} ({seen.example(form)})")
+            if categories is not None:
+                alike += [f"{table.title(position)} ({' and '.join(map(repr, same))})" for same in _alike(categories)]
+            column = Input(table.names[position], position, categories, None, form)
+            inputs.append(replace(column, fill=self._fill(table, column, seen)))
+        if troubles:
+            raise self._refusal(troubles)
+        if said:
+            log.warning("%s: read as numbers: %s", table.name, _some(said))
+        if alike:
+            log.warning("%s: categories that may be one, kept apart: %s", table.name, _some(alike))
+        self._warn_of_ids()
+        labels, form = target
+        place = (table.names[self.target], self.target)
+        return Schema(inputs, table.named, len(table.names), place, self.ignored, labels, form)
 
-    def _fill(self, table, position, seen):
+    # ------------------------------------------------------------------ numbers of rows
+
+    def _leave_out_unnamed(self):
+        """Leave out columns without a name that have nothing, or that number or name the rows."""
+        asked = self.asked["categorical"] | self.asked["dates"] | {self.target}
+        unnamed = [p for p in self.columns if self.table.unnamed(p) and p not in asked]
+        empty = [p for p in unnamed if not self.columns[p].count]
+        different = [p for p in unnamed if self.columns[p].all_different(self.n_rows)]
+        for found, why in ((empty, "no name and no value"), (different, "no name, and what numbers or names the rows")):
+            if found:
+                self._say_left_out(found, why)
+                self.ignored += tuple(self.table.names[p] for p in found)
+                for position in found:
+                    del self.columns[position]
+
+    def _numbers_rows(self, position) -> bool:
+        """Whether the numbers of a column are likely those of the rows."""
+        seen = self.columns[position]
+        if seen.words is not None or self.n_rows < LEAST_COUNTED:
+            return False
+        if self.table.unnamed(position):
+            return seen.whole
+        by_name = self.table.named and _ID_NAME.fullmatch(self.table.names[position])
+        return seen.counting.dense(self.n_rows) or bool(by_name and seen.all_different(self.n_rows))
+
+    def _warn_of_ids(self):
+        """Warn of inputs that look like numbers of rows."""
+        found = [position for position in self.columns if position != self.target and self._numbers_rows(position)]
+        if found:
+            titles, option = _some([self.table.title(position) for position in found]), self._option("ignore", found)
+            them = "is an input that looks like a row number; {} leaves it out"
+            if len(found) > 1:
+                them = "are inputs that look like row numbers; {} leaves them out"
+            log.warning("%s of %s %s", titles, self.table.name, them.format(option))
+
+    def _target(self):
+        """(labels or None, Form or None) of the targets. DataError where they are none."""
+        table, seen = self.table, self.columns[self.target]
+        guessed, whose = self.reading.target is None and table.own_target is None, f"{table.title(self.target)} of {table.name}"
+        if guessed and table.unnamed(self.target):
+            raise DataError(f"{whose}, the last, has no name; name the column of the targets with --target")
+        if guessed and self.n_rows >= LEAST_COUNTED and seen.words is None and seen.counting.by_one:
+            raise DataError(f"{whose}, the last, counts the rows as no target does; name the column of the targets with --target")
+        if guessed and self._numbers_rows(self.target):
+            log.warning("%s looks like a row number, but is the target; --target names another", whose)
+        try:
+            labels, form = seen.labels(self.n_rows, table.decimal)
+        except _Trouble as trouble:
+            raise DataError(f"{trouble.sentence(table, self.target)}; correct the cells, or name another column with --target") from None
+        if form is not None and form.kind == "numbers":
+            log.warning("%s: the targets are read as numbers: %s", table.name, seen.example(form))
+        return labels, form
+
+    # ------------------------------------------------------------------ what can't be used
+
+    def _option(self, option, positions):
+        """An option to type that names these columns and those that it named before."""
+        before = [name for name in getattr(self.reading, option) if self.table.find(name, option) not in positions]
+        names = [self.table.names[p] if self.table.named else str(p + 1) for p in sorted(positions)]
+        return typed(option, before + names)
+
+    def _refusal(self, troubles) -> DataError:
+        table = self.table
+        dates = [position for position, trouble in troubles.items() if trouble.dates]
+        leave = self._option("ignore", troubles)
+        whole = f"leave {'it' if len(troubles) == 1 else 'them'} out with {leave}"
+        if len(troubles) == len(self.columns) - 1:
+            whole = f"{whole}, which leaves no input"
+        advice = [f"turn {'it' if len(troubles) == 1 else 'dates'} into numbers with {self._option('dates', dates)}"] if dates else []
+        advice = [*advice, whole]
+        if len(troubles) == 1:
+            ((position, trouble),) = troubles.items()
+            if trouble.odd:
+                advice = ["correct it", f"read the column as categories with {self._option('categorical', troubles)}", *advice]
+            return DataError(f"{trouble.sentence(table, position)}; {_either(advice)}")
+        each = "; ".join(trouble.sentence(table, position, among=True) for position, trouble in troubles.items())
+        return DataError(f"{table.name} has {len(troubles)} columns that are neither numbers nor categories: {each}; {_either(advice)}")
+
+    def _fill(self, table, column, seen):
         how = self.reading.missing
         if how == "refuse":
             return None
-        if not seen.count:
-            raise DataError(f"{table.title(position)} of {table.name} has no value in any training row; leave it out with --ignore")
-        if seen.words is not None:
-            return min(seen.words, key=lambda word: (-seen.words[word], word))
+        if column.categories is not None:
+            counts = np.bincount(column.places(seen.words), [*seen.words.values()], len(column.categories))
+            return column.categories[int(np.argmax(counts))]
+        values = counts = None
+        if column.form is not None and seen.words is not None:
+            values, counts = column.form.read(seen.words), np.array([*seen.words.values()])
         if how == "mean":
-            return float(seen.total / seen.count)
-        if seen.kept is None:
+            return float(seen.total / seen.count if values is None else (values * counts).sum() / seen.count)
+        if values is not None:
+            values = np.repeat(values, counts)
+        elif seen.kept is None:
             raise UsageError(f"--missing is {how}, which needs all rows at once; with --stream give --missing mean")
-        values = np.concatenate(seen.kept)
-        values = values[~np.isnan(values)]
+        else:
+            values = np.concatenate(seen.kept)
+            values = values[~np.isnan(values)]
         if how == "median":
             return float(np.median(values))
         numbers, counts = np.unique(values, return_counts=True)
         return float(numbers[np.argmax(counts)])
 
 
-class _Seen:
-    """What was seen of a column."""
+def _either(advice) -> str:
+    return ", or ".join([", ".join(advice[:-1]), advice[-1]] if len(advice) > 1 else advice)
 
-    def __init__(self, words: bool, keep: bool):
+
+def _some(parts) -> str:
+    more = f" and {len(parts) - _SHOWN:,} more" if len(parts) > _SHOWN else ""
+    return ", ".join(parts[:_SHOWN]) + more
+
+
+def _alike(categories):
+    """Groups of categories that differ only in their case, in blanks around them, or in how a number is written."""
+    groups: dict = {}
+    for word in categories:
+        key = written.same(word)
+        groups.setdefault(key.casefold() if isinstance(key, str) else key, []).append(word)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+class _Trouble(Exception):
+    """Why a column is neither numbers nor categories: what it has, the place of an odd cell, whether it is dates."""
+
+    def __init__(self, reason: str, odd: str | None = None, dates: bool = False):
+        super().__init__(reason)
+        self.reason, self.odd, self.dates = reason, odd, dates
+
+    def sentence(self, table, position, among=False) -> str:
+        if self.odd is not None:
+            place = self.odd.rpartition(", ")[2] if among else self.odd
+            return f"{place}: {table.title(position)} has {self.reason}"
+        return f"{table.title(position)}{'' if among else f' of {table.name}'} has {self.reason}"
+
+
+class _Counting:
+    """Whether the numbers of a column count up, told from its pieces."""
+
+    def __init__(self):
+        self.first = self.last = None
+        self.grows = self.by_one = True
+
+    def update(self, values):
+        if not self.grows or not len(values):
+            return
+        for part in (values[:32], values):  # most columns do not even begin so
+            steps = np.diff(part, prepend=[] if self.last is None else [self.last])
+            if not ((steps >= 1).all() and (part == np.floor(part)).all()):
+                self.grows = self.by_one = False
+                return
+        self.by_one = self.by_one and bool((steps == 1).all())
+        self.first, self.last = float(values[0]) if self.first is None else self.first, float(values[-1])
+
+    def merge(self, other):
+        if self.first is None or other.first is None:
+            self.grows = self.by_one = self.grows and other.grows
+            return
+        step = other.first - self.last
+        self.by_one = self.by_one and other.by_one and step == 1
+        self.grows = self.grows and other.grows and step >= 1
+        self.last = other.last
+
+    def dense(self, n_rows) -> bool:
+        """Whether they grow, and have more than half of the whole numbers between the first and the last."""
+        return self.grows and self.first is not None and self.last - self.first < 2 * n_rows
+
+
+class _Seen:
+    """What was seen of a column.
+
+    declared: it is categories, whatever it looks like; typed: the file itself says that it is words; unnamed: it has no name.
+    """
+
+    def __init__(self, words: bool, keep: bool, declared=False, typed=False, unnamed=False):
         self.words: dict[str, int] | None = {} if words else None
+        self.kinds: dict[str, str] = {}  # of words
+        self.places: dict[str, tuple[str, str]] = {}  # of a kind's first word
         self.kept: list | None = [] if keep else None
-        self.count, self.total, self.odd = 0, 0.0, None
+        self.counting = _Counting()
+        self.count, self.total, self.flags, self.declared, self.typed = 0, 0.0, True, declared, typed
+        self.unnamed, self.whole = unnamed, True
 
     def update(self, table, position):
         values = table.columns[position]
@@ -110,51 +337,100 @@ class _Seen:
         if self.words is None:
             self.count += int(np.count_nonzero(~np.isnan(values)))
             self.total += float(np.nansum(values))
+            self.counting.update(values)
+            self.flags = self.flags and all(_flags(part) for part in (values[:32], values))
+            self.whole = self.whole and (not self.unnamed or bool((values == np.floor(values)).all()))
             if self.kept is not None:
                 self.kept.append(values)
             return
+        if not isinstance(values, Words):
+            values = words_of_numbers(values)
         counts = np.bincount(values.codes + 1, minlength=len(values.values) + 1)[1:]
         self.count += int(counts.sum())
-        for word, count in zip(values.values, counts.tolist()):
-            if count:
-                self.words[word] = self.words.get(word, 0) + count
-        if self.odd is None:
-            odd = np.array([not is_number(word) for word in values.values] + [False])[values.codes]
-            if odd.any():
-                row = int(np.argmax(odd))
-                self.odd = f"{table.place(row)}: {table.title(position)} has {values.values[values.codes[row]]!r:.80}"
+        for code, (word, count) in enumerate(zip(values.values, counts.tolist())):
+            if not count:
+                continue
+            self.words[word] = self.words.get(word, 0) + count
+            if word not in self.kinds and not self.declared:
+                kind = self.kinds[word] = written.kind(word)
+                if kind not in self.places:
+                    self.places[kind] = table.place(int(np.argmax(values.codes == code))), word
 
     def merge(self, other: "_Seen"):
-        self.count, self.total, self.odd = self.count + other.count, self.total + other.total, self.odd or other.odd
+        self.count, self.total, self.flags = self.count + other.count, self.total + other.total, self.flags and other.flags
+        self.counting.merge(other.counting)
+        self.whole = self.whole and other.whole
+        self.kinds, self.places = other.kinds | self.kinds, other.places | self.places
         for word, count in (other.words or {}).items():
             self.words[word] = self.words.get(word, 0) + count
 
-    def categories(self):
-        return None if self.words is None else sorted(self.words)
+    # ------------------------------------------------------------------ numbers of rows
 
-    def check_words(self, table, position, n_rows):
-        """Refuse words that are misspelt numbers, and those that are different in nearly every row."""
-        if self.words is None:
-            return
+    def all_different(self, n_rows) -> bool:
+        """Whether each row has a whole number or word of its own, as far as that is known."""
+        if self.count < n_rows or n_rows < 2:
+            return False
+        if self.words is not None:
+            return not self.declared and len(self.words) == n_rows
+        if self.counting.grows:
+            return True
+        if self.kept is None or not all((values == np.floor(values)).all() for values in self.kept):
+            return False
+        return len(np.unique(np.concatenate(self.kept))) == n_rows
+
+    # ------------------------------------------------------------------ what the column is
+
+    def settled(self, n_rows, decimal, as_dates=False):
+        """(categories or None, Form or None); _Trouble where the column is neither numbers nor categories."""
         if not self.count:
-            raise DataError(f"{table.title(position)} of {table.name} has no value in any training row; leave it out with --ignore")
-        numbers = sum(count for word, count in self.words.items() if is_number(word))
-        if 2 * numbers > self.count:
-            raise DataError(
-                f"{self.odd}, which is not a number as most of its cells are; correct it, or leave the column out with --ignore"
-            )
-        if len(self.words) > max(MOST_NAMES, n_rows // 2):
-            raise DataError(
-                f"{table.title(position)} of {table.name} has {len(self.words):,} different words in {n_rows:,} rows, which are no "
-                f"categories; leave it out with --ignore {table.names[position]}"
-            )
-
-    def labels(self, table, position, n_rows):
-        """The labels, None for numbers."""
+            raise _Trouble("no value in any training row")
         if self.words is None:
-            return None
-        self.check_words(table, position, n_rows)
-        return sorted(self.words)
+            return None, written.Form("truth") if self.flags else None
+        if self.declared:
+            return sorted(self.words), None
+        if as_dates:
+            try:
+                return None, written.dates(self.words)
+            except written.Unclear as unclear:
+                raise _Trouble(str(unclear)) from None
+        found = dict.fromkeys(("number", "written", "truth", "date", "word"), 0)
+        for word, count in self.words.items():
+            found[self.kinds[word]] += count
+        if found["truth"] and all(kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in self.kinds.items()):
+            return sorted({written.truth(word) or str(float(word) == 1) for word in self.words}), None
+        numbers = found["number"] + found["written"]
+        if numbers == self.count and not (self.typed and not found["written"]):
+            if not found["written"]:
+                return None, None
+            try:
+                return None, written.numbers(self.words, decimal)
+            except written.Unclear as unclear:
+                raise _Trouble(str(unclear)) from None
+        if 2 * numbers > self.count and numbers < self.count:
+            place, word = next(self.places[kind] for kind in ("word", "date", "truth") if kind in self.places)
+            raise _Trouble(f"{word!r:.80}, which is not a number as most of its cells are", place)
+        if 2 * found["date"] > self.count:
+            raise _Trouble(f"dates such as {self.places['date'][1]!r:.80}, which are no categories", None, True)
+        if len(self.words) > max(MOST_NAMES, n_rows // 2):
+            raise _Trouble(f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories")
+        return sorted(self.words), None
+
+    def labels(self, n_rows, decimal):
+        """(labels, None for numbers; Form or None) of a column of targets."""
+        categories, form = self.settled(n_rows, decimal)
+        if self.words is None:
+            return None, None
+        return (None, form) if categories is None else (sorted(self.words), None)
+
+    def example(self, form) -> str:
+        """A text of the column and the number that it is."""
+        word = next((word for word in self.words if self.kinds[word] == "written"), next(iter(self.words)))
+        return f"{word!r:.80} is {written.shortest(float(form.read([word])[0]))}"
+
+
+def _flags(values) -> bool:
+    """Whether all numbers are 0 or 1, missing ones aside."""
+    return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
 def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
@@ -164,9 +440,10 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
     """
     learner, inputs = Learner(reading), []
     for column in schema.inputs:
-        seen = _Seen(column.categories is not None, True)
+        as_words = isinstance(table.columns[column.position], Words) or column.categories is not None
+        seen = _Seen(as_words, True, declared=True)
         seen.update(table, column.position)
-        inputs.append(replace(column, fill=learner._fill(table, column.position, seen)) if seen.count else column)
+        inputs.append(replace(column, fill=learner._fill(table, column, seen)) if seen.count else column)
     return replace(schema, inputs=inputs)
 
 

@@ -3,7 +3,7 @@
 [people]
 train = "people.csv"        # beside this file
 test = "people-test.csv"    # perhaps
-task = "binary"             # perhaps; also title, target, ignore, header, missing, zero_based
+task = "binary"             # perhaps; also title, target, ignore, categorical, dates, header, missing, zero_based
 """
 
 import os
@@ -25,7 +25,7 @@ _MOST_PARTS = 100  # of a key
 _TEXT, _FLAG = "words", "true or false"
 _FIELDS = {
     "train": _TEXT, "test": _TEXT, "task": TASKS, "title": _TEXT, "target": _TEXT, "ignore": "a list of columns", "header": _FLAG,
-    "missing": MISSING, "zero_based": _FLAG,
+    "missing": MISSING, "zero_based": _FLAG, "categorical": "a list of columns", "dates": "a list of columns",
 }  # fmt: skip
 
 
@@ -195,8 +195,9 @@ def _entry(path, lines, name, entry) -> OwnSet:
             reason = getattr(error, "strerror", None) or error
             refuse(f"{role} of {name} is {quoted(entry[role])}, which can't be read: {reason}", role)
     reading = Reading(
-        entry.get("target"), entry.get("header"), entry.get("missing", "refuse"), tuple(entry.get("ignore", ())),
+        entry.get("target"), entry.get("header"), entry.get("missing", "refuse"),
         zero_based=entry.get("zero_based") or None,
+        **{key: tuple(entry.get(key, ())) for key in ("ignore", "categorical", "dates")},
     )  # fmt: skip
     title = entry.get("title", f"of {path}")
     return OwnSet(name, path, rows["train"], rows.get("test"), entry.get("task"), title, reading)

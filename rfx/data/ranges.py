@@ -194,10 +194,11 @@ class LibsvmRanges:
 
 
 class TableRanges:
-    """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and y, needed for `chunks` alone."""
+    """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and y, needed for `chunks` alone;
+    exact: names of columns of numbers in Parquet that are wanted as words."""
 
-    def __init__(self, shape=None, forced=frozenset(), schema=None):
-        self.shape, self.forced, self.schema = shape, forced, schema
+    def __init__(self, shape=None, forced=frozenset(), schema=None, exact=frozenset()):
+        self.shape, self.forced, self.schema, self.exact = shape, forced, schema, exact
 
     def tables(self, piece):
         """The tables of a piece, some megabytes at a time."""
@@ -205,7 +206,7 @@ class TableRanges:
 
     def _groups(self, piece):
         with opened(piece.path) as handle:
-            yield from arrayfiles.ParquetGroups(handle, piece.path).tables(range(piece.start, piece.stop))
+            yield from arrayfiles.ParquetGroups(handle, piece.path, self.exact).tables(range(piece.start, piece.stop))
 
     def _records(self, piece):
         for raw, begin in texts(piece):

@@ -1,5 +1,8 @@
 """How files of rows are read: what a person says of it, and what training learns of it; nothing is imported here that takes time."""
 
+import csv
+import io
+import shlex
 from dataclasses import dataclass
 
 from rfx.errors import UsageError
@@ -22,6 +25,10 @@ class Reading:
         What replaces missing cells, one of MISSING.
     ignore : tuple of str
         The columns of a table that are left out, by name or by number from 1.
+    categorical : tuple of str
+        The columns that are read as categories although they are numbers.
+    dates : tuple of str
+        The columns of dates, which become numbers.
     encoding : str, optional
         The encoding of a text; None: UTF-8, or what a byte order mark says.
     zero_based : bool, optional
@@ -32,6 +39,8 @@ class Reading:
     header: bool | None = None
     missing: str = "refuse"
     ignore: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
     encoding: str | None = None
     zero_based: bool | None = None
 
@@ -92,3 +101,16 @@ def check_header(asked: Reading, known: FileFormat | None, name: str) -> None:
         return
     flag, has = ("--header", "none") if asked.header else ("--no-header", "one")
     raise UsageError(f"{flag} contradicts the model, whose training file has {has}; leave it out, and write {name} like the training file")
+
+
+def listed(text: str | None) -> list[str]:
+    """The columns that an option's value names, separated by commas; a name that has a comma stands in double quotes."""
+    rows = list(csv.reader([text or ""], skipinitialspace=True))
+    return [word.strip() for word in (rows[0] if rows else ()) if word.strip()]
+
+
+def typed(option: str, names) -> str:
+    """An option that names these columns, as one types it in a shell; `listed` is the inverse."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(names)
+    return f"--{option} {shlex.quote(text.getvalue())}"

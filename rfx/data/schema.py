@@ -4,15 +4,15 @@ It goes into the model file, so that other rows are read by the names of their c
 """
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import scipy.sparse
 
-from rfx.data.csvtext import is_number
+from rfx.data import written
 from rfx.data.labelwords import number_text
 from rfx.data.reading import FileFormat
-from rfx.data.table import Table, Words, check_finite
+from rfx.data.table import Table, Words, check_finite, words_of_numbers
 from rfx.errors import DataError, RfxWarning
 
 # Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
@@ -24,17 +24,50 @@ NEVER_SEEN = "rows with them count as wrong"
 
 @dataclass
 class Input:
-    """A column of the inputs: its name, its position in the training table, its categories (None: numbers), and what stands for a
-    missing cell (a number or a category; None: it is refused)."""
+    """A column of the inputs: its name, its position in the training table, its categories (None: numbers), what stands for a
+    missing cell (a number or a category; None: it is refused), and how its text becomes numbers (None: as it is)."""
 
     name: str
     position: int
     categories: list[str] | None = None
     fill: float | str | None = None
+    form: written.Form | None = None
 
     @property
     def width(self) -> int:
-        return 1 if self.categories is None else len(self.categories)
+        if self.categories is not None:
+            return len(self.categories)
+        return 1 if self.form is None else self.form.width
+
+    def titles(self) -> list[str]:
+        """A name for each column of X: the column's own, column=category, or column.part of a date."""
+        if self.categories is not None:
+            return [f"{self.name}={word}" for word in self.categories]
+        return [self.name] if self.form is None else self.form.titles(self.name)
+
+    def is_text(self) -> bool:
+        """Whether the cells are read as text."""
+        return self.categories is not None or (self.form is not None and self.form.kind != "truth")
+
+    def places(self, words) -> list[int]:
+        """The number of the category that each word is, -1 for none: the same text, else the only one of the same value."""
+        own = {word: place for place, word in enumerate(self.categories)}
+        found = [own.get(word, -1) for word in words]
+        if -1 not in found:
+            return found
+        truths = own.keys() <= {"True", "False"}
+        values: dict = {}
+        for word, place in own.items():
+            values.setdefault(written.same(word), []).append(place)
+
+        def by_value(word):
+            value = written.same(word)
+            if truths and value in (0, 1):
+                value = str(value == 1)
+            places = values.get(value, ())
+            return places[0] if len(places) == 1 else -1
+
+        return [by_value(word) if place < 0 else place for word, place in zip(words, found)]
 
 
 @dataclass
@@ -42,8 +75,9 @@ class Schema:
     """How rows become X and y. inputs None: the columns go by their index, as in LIBSVM text, and only the labels are learnt.
 
     named: columns are found by name. size: columns of the training table. target: name and position of the targets' column.
-    labels: the words that the targets 0, 1, … stand for, ascending; None where the targets are numbers. format: how the file of the
-    training rows is written; None where there is no file.
+    labels: the words that the targets 0, 1, … stand for, ascending; None where the targets are numbers. target_form: how the
+    text of the targets becomes numbers, None: as it is. format: how the file of the training rows is written; None where there is
+    no file.
     """
 
     inputs: list[Input] | None = None
@@ -52,6 +86,7 @@ class Schema:
     target: tuple[str, int] | None = None
     ignored: tuple[str, ...] = ()
     labels: list[str] | None = None
+    target_form: written.Form | None = None
     format: FileFormat | None = None
 
     # ------------------------------------------------------------------ what it says
@@ -62,17 +97,21 @@ class Schema:
         return sum(column.width for column in self.inputs)
 
     def titles(self) -> list[str]:
-        """A name for each column of X: the column's own, or column=category."""
-        return [
-            title
-            for column in self.inputs
-            for title in ([column.name] if column.categories is None else [f"{column.name}={word}" for word in column.categories])
-        ]
+        """A name for each column of X."""
+        return [title for column in self.inputs for title in column.titles()]
 
     def words(self) -> set[str]:
-        """The names of the columns that are words, the targets' among them."""
-        found = {column.name for column in self.inputs if column.categories is not None}
-        return found | ({self.target[0]} if self.labels and self.target else set())
+        """The names of the columns that are read as text, the targets' among them."""
+        found = {column.name for column in self.inputs if column.is_text()}
+        return found | ({self.target[0]} if self._text_target() else set())
+
+    def word_positions(self) -> set[int]:
+        """The positions, in the training table, of the columns that are read as text."""
+        found = {column.position for column in self.inputs if column.is_text()}
+        return found | ({self.target[1]} if self._text_target() else set())
+
+    def _text_target(self) -> bool:
+        return self.target is not None and bool(self.labels or self.target_form)
 
     def task(self) -> str | None:
         """The task that the labels are for; None where they are numbers."""
@@ -90,7 +129,13 @@ class Schema:
         self._check_others(table, found, target, strict)
         parts = [self._column(table, position, column, strict) for position, column in zip(found, self.inputs)]
         X = _assembled(parts, self.inputs, table.n_rows)
-        return X, None if target is None or targets != "needed" else encode_labels(table, target, self.labels)
+        if target is None or targets != "needed":
+            return X, None
+        if self.target_form is not None:
+            columns = list(table.columns)
+            columns[target] = _numbers(table, target, columns[target], self.target_form)
+            table = replace(table, columns=columns)
+        return X, encode_labels(table, target, self.labels)
 
     def _found(self, table, needed):
         """The positions of the inputs' columns and the targets' one in a table."""
@@ -125,27 +170,27 @@ class Schema:
         if not (self.named and table.named):
             return
         known = {*found, target} | {position for position, name in enumerate(table.names) if name in self.ignored}
-        others = [name for position, name in enumerate(table.names) if position not in known]
+        others = [name for position, name in enumerate(table.names) if position not in known and not table.numbers_rows(position)]
         if others:
             _left_out(f"{table.name} has columns that the model never saw", others, strict)
 
     def _column(self, table, position, column, strict):
-        """Numbers (n,), or the numbers of categories (n,), -1 for one that the training rows did not have."""
+        """Numbers (n,), those of a date (n, 4), or the numbers of categories (n,), -1 for one that the training rows did not have."""
         values = table.columns[position]
         check_finite(table, position)
         if column.categories is None:
-            return _filled(_numbers(table, position, values), column.fill, table, position)
+            numbers = _filled(_numbers(table, position, values, column.form), column.fill, table, position)
+            return column.form.spread(numbers) if column.width > 1 else numbers
         if not isinstance(values, Words):
-            values = Words(np.where(np.isnan(values), -1, np.unique(values, return_inverse=True)[1]).astype(np.int32),
-                           [f"{value:g}" for value in np.unique(values)])  # fmt: skip
-        places = {word: place for place, word in enumerate(column.categories)}
-        table_of = np.array([places.get(word, -1) for word in values.values] + [0], np.int64)
-        codes = table_of[values.codes]
-        new = [word for word, place in zip(values.values, table_of) if place < 0]
+            values = words_of_numbers(values)
+        places = column.places(values.values)
+        codes = np.array([*places, 0], np.int64)[values.codes]
+        new = [word for word, place in zip(values.values, places) if place < 0]
         if new and (codes[values.codes >= 0] < 0).any():
             row = int(np.argmax((codes < 0) & (values.codes >= 0)))
-            _left_out(f"{table.place(row)}: {table.title(position)} has categories that the model never saw", new, strict)
-        fill = None if column.fill is None else places[column.fill]
+            what = f"{table.place(row)}: {table.title(position)} has categories that the model never saw"
+            _left_out(what, new, strict, {word.casefold(): word for word in column.categories})
+        fill = None if column.fill is None else column.categories.index(column.fill)
         gone = values.codes < 0
         if gone.any() and fill is None:
             raise _missing(table, position, int(np.argmax(gone)))
@@ -163,12 +208,13 @@ class Schema:
         try:
             inputs = saved["inputs"]
             found = cls(
-                None if inputs is None else [Input(**column) for column in inputs],
+                None if inputs is None else [Input(**column | {"form": _form(column["form"])}) for column in inputs],
                 bool(saved["named"]),
                 int(saved["size"]),
                 None if saved["target"] is None else (saved["target"][0], saved["target"][1]),
                 tuple(saved["ignored"]),
                 saved["labels"],
+                _form(saved["target_form"]),
                 None if saved.get("format") is None else FileFormat.from_dict(saved["format"]),
             )
             found._check()
@@ -201,6 +247,7 @@ class Schema:
             if column.categories is None:
                 good = good and (column.fill is None or (isinstance(column.fill, (int, float)) and np.isfinite(column.fill)))
             else:
+                good = good and column.form is None
                 good = good and is_words(column.categories, 1) and (column.fill is None or column.fill in column.categories)
         if not good:
             raise ValueError("its parts do not fit one another")
@@ -219,15 +266,30 @@ def label_text(schema: Schema | None, label: float) -> str:
     return schema.labels[int(label)] if label < len(schema.labels) else "unknown"
 
 
-def _listed(names) -> str:
-    text = ", ".join(f"{name!r:.80}" for name in names[:_SHOWN])
+def _form(saved) -> written.Form | None:
+    """The form of a model file's header; ValueError or TypeError where it makes no sense."""
+    if saved is None:
+        return None
+    form = written.Form(**saved)
+    form.check()
+    return form
+
+
+def _listed(names, like=()) -> str:
+    """Names as a sentence has them; like: those of the model by their text in lower case."""
+
+    def shown(name):
+        near = like[name.strip().casefold()] if name.strip().casefold() in like else None
+        return f"{name!r:.80}" + ("" if near is None else f" (the model has {near!r:.80})")
+
+    text = ", ".join(map(shown, names[:_SHOWN]))
     return text + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
-def _left_out(what, names, strict):
+def _left_out(what, names, strict, like=()):
     if strict:
-        raise DataError(f"{what}: {_listed(names)}; without --strict they are left out")
-    warnings.warn(f"{what}, which are left out: {_listed(names)}", RfxWarning, stacklevel=2)
+        raise DataError(f"{what}: {_listed(names, like)}; without --strict they are left out")
+    warnings.warn(f"{what}, which are left out: {_listed(names, like)}", RfxWarning, stacklevel=2)
 
 
 def _missing(table, position, row, hint=True):
@@ -235,14 +297,29 @@ def _missing(table, position, row, hint=True):
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 
-def _numbers(table, position, values):
+def _numbers(table, position, values, form=None):
+    """The numbers (n,) of a column, nan where a cell is missing; DataError, naming the row, where one is no number of its form."""
     if not isinstance(values, Words):
-        return values
-    bad = np.array([not is_number(word) for word in values.values] + [False])
-    row = int(np.argmax(bad[values.codes]))
-    if not bad[values.codes].any():
-        return np.array([*map(float, values.values), np.nan])[values.codes]
-    raise DataError(f"{table.place(row)}: {table.title(position)} has {values.values[values.codes[row]]!r:.80}, which is not a number")
+        if form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%"):
+            return values
+        values = words_of_numbers(values)
+    if form is not None:
+        numbers = form.read(values.values)
+    else:
+        comma = written.Form("numbers", ",")
+        plain = [written.is_number(word) for word in values.values]
+        numbers = np.array([float(word) if good else np.nan for word, good in zip(values.values, plain)])
+        if table.decimal == "," and not all(plain):
+            numbers = np.where(plain, numbers, comma.read(values.values))
+    bad = np.append(np.isnan(numbers), False)[values.codes]
+    if bad.any():
+        row = int(np.argmax(bad))
+        what = "a number"
+        if form is not None and form.kind != "truth":
+            what = f"a {'date' if form.kind == 'dates' else 'number'} as those of the training rows are written"
+        word = values.values[values.codes[row]]
+        raise DataError(f"{table.place(row)}: {table.title(position)} has {word!r:.80}, which is not {what}")
+    return np.append(numbers, np.nan)[values.codes]
 
 
 def _filled(values, fill, table, position):
@@ -260,7 +337,7 @@ def _assembled(parts, inputs, n_rows):
         X, at = np.zeros((n_rows, width)), 0
         for part, column in zip(parts, inputs):
             if column.categories is None:
-                X[:, at] = part
+                X[:, at : at + column.width] = part.reshape(n_rows, -1)
             else:
                 known = np.flatnonzero(part >= 0)
                 X[known, at + part[known]] = 1.0
@@ -268,10 +345,16 @@ def _assembled(parts, inputs, n_rows):
         return X
     rows, columns, values, at = [], [], [], 0
     for part, column in zip(parts, inputs):
-        kept = np.flatnonzero(part if column.categories is None else part >= 0)
+        if column.categories is None:
+            own = part.reshape(n_rows, -1)
+            kept, place = np.nonzero(own)
+            value = own[kept, place]
+        else:
+            kept = np.flatnonzero(part >= 0)
+            place, value = part[kept], np.ones(len(kept))
         rows.append(kept)
-        columns.append(np.full(len(kept), at) if column.categories is None else at + part[kept])
-        values.append(part[kept] if column.categories is None else np.ones(len(kept)))
+        columns.append(at + place)
+        values.append(value)
         at += column.width
     entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
     return scipy.sparse.csr_matrix(entries, (n_rows, width), dtype=np.float64)

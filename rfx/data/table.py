@@ -1,10 +1,15 @@
 """A table whose columns are numbers or words, whatever file it came from."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rfx.data.written import shortest
 from rfx.errors import DataError, UsageError, or_near
+
+_INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
+_NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 
 @dataclass
@@ -27,7 +32,9 @@ class Table:
 
     name: of the file, for messages. names: of the columns, where `named`, else their numbers from 1. lines: (n,) the line of the
     file that each row begins at, None where it has none. own_target: the position of a column that the file itself calls the
-    targets.
+    targets. index: the names of columns that the file itself calls the numbers of its rows. typed: the names of columns of words
+    that the file itself calls words, also where they look like numbers; categorical: of those that it calls categories. decimal:
+    the decimal mark that goes with what separates the cells of a text, None where that says nothing.
     """
 
     name: str
@@ -36,6 +43,10 @@ class Table:
     columns: list
     lines: np.ndarray | None = None
     own_target: int | None = None
+    index: frozenset[str] = frozenset()
+    typed: frozenset[str] = frozenset()
+    categorical: frozenset[str] = frozenset()
+    decimal: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -45,7 +56,7 @@ class Table:
         """The table of some rows, given by an integer array or a slice."""
         columns = [column.rows(index) if isinstance(column, Words) else column[index] for column in self.columns]
         lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
-        return Table(self.name, self.names, self.named, columns, lines[index], self.own_target)
+        return replace(self, columns=columns, lines=lines[index])
 
     def place(self, row: int) -> str:
         """Where a row is, as messages say it."""
@@ -54,6 +65,16 @@ class Table:
     def title(self, position: int) -> str:
         """A column, as messages say it."""
         return f"column {self.names[position]!r:.80}" if self.named else f"column {position + 1}"
+
+    def numbers_rows(self, position: int) -> bool:
+        """Whether a column has the numbers of rows that a data frame was saved with, as the file or a name of theirs says."""
+        name = self.names[position]
+        return name in self.index or (self.named and _INDEX_NAME.fullmatch(name) is not None) or self.unnamed(position)
+
+    def unnamed(self, position: int) -> bool:
+        """Whether a column has no name of its own: an empty cell of the header, or what pandas makes of one."""
+        name = self.names[position]
+        return self.named and (name == f"column {position + 1}" or _NO_NAME.fullmatch(name) is not None)
 
     def find(self, wanted: str, option: str) -> int:
         """The position of a column by its name, else by its number from 1; UsageError, naming the option, where there is none."""
@@ -65,6 +86,14 @@ class Table:
         raise UsageError(f"{option} is {wanted!r:.80}, which is no column of {self.name}{known:.400}")
 
 
+def words_of_numbers(values: np.ndarray) -> Words:
+    """A column of numbers (n,) as words, each the shortest text that reads back as the number."""
+    found, codes = np.unique(values[~np.isnan(values)], return_inverse=True)
+    places = np.full(len(values), -1, np.int32)
+    places[~np.isnan(values)] = codes
+    return Words(places, [shortest(value) for value in found.tolist()])
+
+
 def joined(tables) -> Table:
     """The rows of several tables of the same columns, below one another, as one; DataError where there are none."""
     tables = list(tables)
@@ -73,7 +102,7 @@ def joined(tables) -> Table:
         return first
     columns = [_stacked([table.columns[position] for table in tables]) for position in range(len(first.columns))]
     lines = None if first.lines is None else np.concatenate([table.lines for table in tables])
-    return Table(first.name, first.names, first.named, columns, lines, first.own_target)
+    return replace(first, columns=columns, lines=lines)
 
 
 def _stacked(parts):

@@ -103,7 +103,9 @@ class File:
         self.format = FileFormat(self.kind)
         with self.open() as handle:
             if self.kind == "parquet":
-                return arrayfiles.parquet(handle, self.name)
+                by_name = schema is not None and schema.inputs is not None and schema.named
+                exact = schema.words() if by_name else frozenset(reading.categorical)
+                return arrayfiles.parquet(handle, self.name, exact)
             read = {"npy": arrayfiles.npy, "npz": arrayfiles.npz}[self.kind]
             return read(handle, self.name, lambda titles, named: self._forced(titles, named, schema))
 
@@ -122,7 +124,7 @@ class File:
         check_header(reading, known, self.name)
         shape = self.dialect(reading.header if known is None or known.header is None else known.header)
         self.format = FileFormat(self.kind, header=shape.header, separator=shape.separator)
-        forced = words_of(shape, schema)
+        forced = words_of(shape, schema, reading)
         while True:
             try:
                 with self.open() as handle:
@@ -134,18 +136,17 @@ class File:
                 forced = forced | change.columns
 
 
-def words_of(shape: csvtext.Dialect, schema: Schema | None) -> frozenset[int]:
-    """The positions of the columns that are words by the schema."""
+def words_of(shape: csvtext.Dialect, schema: Schema | None, reading: Reading | None = None) -> frozenset[int]:
+    """The positions of the columns of a CSV text that are words by the schema, or by what is said of categories and dates."""
+    if schema is None and reading is not None:
+        names = Table(shape.name, list(shape.names), shape.header, [])
+        asked = [("--categorical", name) for name in reading.categorical] + [("--dates", name) for name in reading.dates]
+        return frozenset(names.find(name, option) for option, name in asked)
     if schema is None or schema.inputs is None:
         return frozenset()
     if schema.named and shape.header:
         return frozenset(place for place, name in enumerate(shape.names) if name in schema.words())
-    titles = {column.position for column in schema.inputs if column.categories is not None}
-    return (
-        frozenset(titles | ({schema.target[1]} if schema.labels and schema.target else set()))
-        if len(shape.names) == schema.size
-        else frozenset()
-    )
+    return frozenset(schema.word_positions()) if len(shape.names) == schema.size else frozenset()
 
 
 class _Checked:
@@ -198,6 +199,7 @@ def check_reading(file: File, reading: Reading) -> None:
     if file.kind != "libsvm":
         return
     given = {"--target": reading.target, "--header": reading.header, "--ignore": reading.ignore or None}
+    given |= {"--categorical": reading.categorical or None, "--dates": reading.dates or None}
     given["--missing"] = None if reading.missing == "refuse" else reading.missing
     for option, value in given.items():
         if value is not None:

@@ -191,7 +191,7 @@ class CsvSource(TextSource):
             self._handle = archives.joined(head, self._handle)
 
     def _learnt(self, reading, head):
-        forced = frozenset()
+        forced = tables.words_of(self.shape, None, reading)
         while True:
             learner = Learner(reading, bounded=True)
             if self.rewindable:

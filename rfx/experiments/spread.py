@@ -130,8 +130,9 @@ def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
     shape, forced = None, frozenset()
     if files[0].kind != "parquet":
         shape = workers.result(workers.submit(ranges.dialect, files[0], reading.header))
+        forced = tables.words_of(shape, None, reading)
     while True:
-        reader = ranges.TableRanges(shape, forced)
+        reader = ranges.TableRanges(shape, forced, exact=frozenset(reading.categorical))
         learners = workers.results([workers.submit(_learnt, ranges.Pieces(reader, own), reading) for own in pieces])
         learners = [own for own in learners if isinstance(own, frozenset) or own.columns is not None]
         if not learners:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 MOST_NAMES = 20
 # Fewer rows than this may count up by chance.
 LEAST_COUNTED = 10
-_SHOWN = 5
+_SHOWN, _MOST_TROUBLES = 5, 12
 # Names that people give to a column of row numbers.
 _ID_NAME = re.compile(
     r"(?:.*[ _.-])?(?:id|ID|Id|idx|uuid|UUID)|(?:index|row|rowid|row[ _.-]?(?:number|num|nr|no|index)|"
@@ -206,9 +206,15 @@ class Learner:
 
     def _option(self, option, positions):
         """An option to type that names these columns and those that it named before."""
-        before = [name for name in getattr(self.reading, option) if self.table.find(name, option) not in positions]
-        names = [self.table.names[p] if self.table.named else str(p + 1) for p in sorted(positions)]
-        return typed(option, before + names)
+        table = self.table
+        before = [table.find(name, f"--{option}") for name in getattr(self.reading, option)]
+        return typed(option, map(self._typed_name, [*before, *(p for p in sorted(positions) if p not in before)]))
+
+    def _typed_name(self, position):
+        """A column's name, or its number from 1 where the name can't be typed well."""
+        name = self.table.names[position]
+        good = self.table.named and name.isprintable() and name == name.strip() and 0 < len(name) <= 80
+        return name if good else str(position + 1)
 
     def _refusal(self, troubles) -> DataError:
         table = self.table
@@ -224,7 +230,10 @@ class Learner:
             if trouble.odd:
                 advice = ["correct it", f"read the column as categories with {self._option('categorical', troubles)}", *advice]
             return DataError(f"{trouble.sentence(table, position)}; {_either(advice)}")
-        each = "; ".join(trouble.sentence(table, position, among=True) for position, trouble in troubles.items())
+        shown = list(troubles.items())[:_MOST_TROUBLES]
+        each = "; ".join(trouble.sentence(table, position, among=True) for position, trouble in shown)
+        if len(troubles) > len(shown):
+            each += f"; and so on for {len(troubles) - len(shown):,} more"
         return DataError(f"{table.name} has {len(troubles)} columns that are neither numbers nor categories: {each}; {_either(advice)}")
 
     def _fill(self, table, column, seen):

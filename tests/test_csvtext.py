@@ -2,19 +2,22 @@
 
 import csv
 import io
+import itertools
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import csvtext
+from rfx.data import csvtext, encodings
 from rfx.data.table import Words, joined
 from rfx.errors import DataError
 
 
 def read(text, chunk=csvtext.CHUNK, header=None, forced=frozenset()):
     content = text if isinstance(text, bytes) else text.encode()
+    content = encodings.opened(io.BytesIO(content), "f.csv").read()
     shape = csvtext.dialect(content, "f.csv", header)
     while True:
         try:
@@ -124,3 +127,148 @@ def test_libsvm_text_is_not_taken_for_cells():
         assert not csvtext.looks_like(text), text
     for text in (b"a,b\n1,2\n", b"1;2\n", b"x\ty\n1\t2\n", b"\xef\xbb\xbfa,b\n"):
         assert csvtext.looks_like(text), text
+
+
+def by_python(text):
+    """The cells of each record as Python's csv module has them; blank lines are none."""
+    rows = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
+    return [[cell.strip() for cell in row] for row in rows if row]
+
+
+def by_ours(text):
+    """The cells of each record; None where a quote stays open, the numbers of cells where these differ."""
+    raw = text.encode()
+    found = csvtext.records(raw, ",")
+    if found.open:
+        return None
+    if len(set(found.cells.tolist())) != 1:
+        return found.cells.tolist()
+    width = int(found.cells[0])
+    shape = csvtext.Dialect(",", False, tuple(map(str, range(1, width + 1))), "f.csv")
+    table = csvtext.parse(raw, shape, 1, frozenset(range(width)))
+    return [list(row) for row in zip(*([word or "" for word in column] for column in cells(table)))]
+
+
+def test_every_short_text_has_the_cells_of_python_s_csv_module():
+    """Rows of nothing but spaces count as blank lines here, and as a cell there; tables of one column may lack them."""
+    compared = 0
+    for length in range(5):
+        for letters in itertools.product(',"\n\r a1', repeat=length):
+            text = "".join(letters)
+            ours, theirs = by_ours(text), by_python(text)
+            if ours is None:
+                continue
+            compared += 1
+            if ours and isinstance(ours[0], int):
+                assert ours == [len(row) for row in theirs if row != [""]] or ours == [len(row) for row in theirs], text
+            else:
+                assert [row for row in ours if row != [""]] == [row for row in theirs if row != [""]], text
+    assert compared > 2000
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1 << 20])
+@pytest.mark.parametrize("text", ["a,b,y\n1,2,0\n3,4,1\n\r,5,0\n6,7,1\n", "a,b,y\r1,2,0\r3,4,1\r\r,5,0\r6,7,1\r"])
+def test_a_cell_behind_a_blank_line_of_a_carriage_return_stays_where_it_is(text, chunk):
+    np.testing.assert_array_equal(np.column_stack(read(text, chunk).columns), [[1, 2, 0], [3, 4, 1], [np.nan, 5, 0], [6, 7, 1]])
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 1 << 20])
+def test_cells_with_spaces_between_them_are_read(chunk):
+    table = read('  a   b\tkind\n 1.5  2   "San  Jose"\n\n\t3 \t4  x  \n5 6 "say ""no"""\n', chunk)
+    assert table.names == ["a", "b", "kind"] and table.lines.tolist() == [2, 4, 5]
+    assert cells(table) == [[1.5, 3, 5], [2, 4, 6], ["San  Jose", "x", 'say "no"']]
+
+
+@pytest.mark.parametrize(
+    "text, separator",
+    [("1,5;2,5;3,1\n2,0;1,25;0,5\n", ";"), ("1,x;y,3\n2,z;w,4\n", ","), ("a b,c d\n1 2,3 4\n", ","), ("1;2\n3;4\n", ";")],
+)
+def test_decimal_commas_and_spaces_in_cells_do_not_separate(text, separator):
+    assert csvtext.dialect(text.encode(), "f.csv").separator == separator
+
+
+@pytest.mark.parametrize("chunk", [3, 1 << 20])
+@pytest.mark.parametrize(
+    "above, noted",
+    [
+        ("# exported 2024, by hand\n", "line 1 of f.csv begins with # and is left out"),
+        ('# a "quote\n\n#,,\n', "lines 1 to 3 of f.csv begin with # and are left out"),
+        ("sep=;\n", None),
+        ('"sep=;"\r\n', None),
+    ],
+)
+def test_what_stands_above_the_header_is_left_out(above, noted, chunk):
+    text = above + "a;b\n1;2\n3;4\n"
+    text = text if "sep" in above else above + text.removeprefix(above).replace(";", ",")
+    table = read(text, chunk)
+    assert table.names == ["a", "b"] and cells(table) == [[1, 3], [2, 4]]
+    assert table.lines.tolist() == [above.count("\n") + 2, above.count("\n") + 3]
+    assert csvtext.dialect(text.encode(), "f.csv").notes == (() if noted is None else (noted,))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "Sales of 2024\na,b,y\n1,2,x\n2,3,z\n",
+            "f.csv, line 1: it has 1 cell, but the rows below have 3; .*take it out where it is a title",
+        ),
+        ("Sales, 2024\n\na,b,y\n1,2,x\n2,3,z\n", "f.csv, line 1: it has 2 cells, but the rows below have 3"),
+        ("a,b\n1,2\n# end\n", "f.csv, line 3: it has 1 cell, but the rows before have 2; take it out where it is a comment"),
+        ("1 1:2 2:3\n2 1:3 2:4\n", "f.csv is LIBSVM text, not CSV; give it a name that ends in .libsvm"),
+        ("a,b\n1,2\na,b\n3,4\n", "f.csv, line 3: it is the header once more"),
+    ],
+)
+def test_lines_that_are_no_rows_are_named(text, message):
+    with pytest.raises(DataError, match=message):
+        read(text)
+
+
+def test_a_header_may_be_of_any_length():
+    wide = [f"gene{number:05d}" for number in range(20_000)]
+    text = ",".join([*wide, "target"]) + "\n" + ",".join(["1"] * 20_000 + ["x"]) + "\n"
+    assert len(text) > 3 * 65_536 and read(text).names[-2:] == ["gene19999", "target"]
+    name = "t" * 200_000
+    assert read(f'a,"{name}"\n1,2\n').names == ["a", name]
+
+
+# first rows, the rows below, whether the first is a header, whether there is a note; None: a doubt that is refused
+NUMBERS, FLOATS = "1.5,2.5,no\n-1,0.5,yes\n0.5,1,no\n1,-2,yes\n2,1,no\n0,0.25,yes\n", "1.5,2.5\n-1,0.5\n0.5,1\n1,-2\n2,1\n0,0.25\n"
+WORDS = "red,big,poison\nblue,small,edible\nred,small,poison\nblue,big,edible\n" * 3
+GUESSES = [
+    ("a,b,y", NUMBERS, True, False),
+    (",b,y", NUMBERS, True, False),
+    ("2019,2020,churn", NUMBERS, True, True),
+    ("2019,2020,no", NUMBERS, False, False),
+    ("2024-01-01,2024-01-02,churn", NUMBERS, True, True),
+    ("0,1,class", NUMBERS, None, None),
+    ("0.5,1,maybe", NUMBERS, False, True),
+    ("0.5,1,no", NUMBERS, False, False),
+    ("NA,,no", NUMBERS, False, False),
+    ("NA,,maybe", NUMBERS, None, None),
+    ("unknown,1,no", NUMBERS, None, None),
+    ("2019,2020", FLOATS, None, None),
+    ("0.25,-1", FLOATS, False, False),
+    ("50.5,-31.25", FLOATS, False, False),
+    ("colour,size,class", WORDS, True, True),
+    ("red,small,edible", WORDS, False, False),
+    ("red,tiny,edible", WORDS, False, True),
+    (",small,edible", WORDS, False, False),
+    (",size,class", WORDS, True, True),
+    ("0,1,2,3,4", "0.5,1,0,2,7\n0,0,1,2,3\n1,0,1,0,9\n2,0,1,1,1\n0,1,1,5,5\n", None, None),
+    ("1,2,3,4", "1,3,2,4\n2,1,3,4\n4,3,2,1\n1,2,3,4\n3,2,1,4\n4,1,2,3\n", None, None),
+]
+
+
+@pytest.mark.parametrize("first, below, header, noted", GUESSES)
+def test_a_header_is_guessed_from_what_stands_below(first, below, header, noted):
+    text = f"{first}\n{below}"
+    if header is None:
+        with pytest.raises(DataError, match=r"f.csv, line 1: it may be a header or a row \(.*; say which with --header or --no-header$"):
+            csvtext.dialect(text.encode(), "f.csv")
+        return
+    shape = csvtext.dialect(text.encode(), "f.csv")
+    assert shape.header == header and bool(shape.notes) == noted
+    if noted:
+        words = "taken for the header, .*; --no-header says otherwise" if header else "taken for a row, .*; --header says otherwise"
+        assert re.search(f"line 1 of f.csv is {words}", shape.notes[0])

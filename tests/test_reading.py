@@ -1,31 +1,39 @@
 """How a file was read is part of the model, and other files are read alike."""
 
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
 
 from rfx import methods
 from rfx.cli import main
-from rfx.data.reading import FileFormat
+from rfx.data import tables
+from rfx.data.reading import FileFormat, Reading
 from rfx.data.schema import Schema
+from rfx.data.textstream import CsvSource
 from rfx.errors import DataError
 
 FAST = ("--method", "rf", "--n-features", 50, "--gamma", 1, "--lam", 1)
+LOG = []  # what pytest keeps of messages that a process has on standard error
 RNG = np.random.default_rng(3)
 
 
 @pytest.fixture(autouse=True)
-def small(one_thread, own_folders):
-    pass
+def small(one_thread, own_folders, caplog):
+    LOG.append(caplog)
+    yield
+    LOG.pop()
 
 
 def run(capfd, *args):
     """(exit code, standard output, standard error) of `rfx args`."""
+    LOG[-1].clear()
     with pytest.raises(SystemExit) as stop:
         main([str(arg) for arg in args])
     out, err = capfd.readouterr()
-    return stop.value.code, out, err
+    return stop.value.code, out, "".join(f"{text}\n" for text in LOG[-1].messages) + err
 
 
 def good(capfd, *args):
@@ -38,7 +46,7 @@ def good(capfd, *args):
 def refused(capfd, *args):
     """The one sentence that a command is refused with."""
     code, out, err = run(capfd, *args)
-    lines = [line for line in err.splitlines() if "--target names another" not in line]
+    lines = [line for line in err.splitlines() if line.startswith("rfx: ")]
     assert code != 0 and len(lines) == 1 and "Traceback" not in err, err
     return lines[0]
 
@@ -127,3 +135,226 @@ def test_a_damaged_file_format_is_refused(indexed, capfd):
     for change in ({"kind": 3}, {"zero_based": "yes"}, {"separator": 1}, {"other": 1}):
         with pytest.raises(DataError, match="its schema is damaged"):
             Schema.from_dict(header | {"format": header["format"] | change})
+
+
+# ---------------------------------------------------------------------- headers and separators
+
+
+def churn(tmp_path, header="2019,2020,churn", separator=",", name="churn.csv"):
+    """A file of 40 rows of two numbers and the label yes or no, which the sum of the numbers decides."""
+    rows = [RNG.normal(size=2).round(2).tolist() for _ in range(40)]
+    lines = ([header] if header else []) + [f"{a},{b},{'yes' if a + b > 0 else 'no'}" for a, b in rows]
+    (tmp_path / name).write_text("\n".join(lines).replace(",", separator) + "\n")
+    return tmp_path / name
+
+
+@pytest.mark.parametrize("how", ["train", "stream"])
+def test_a_model_finds_its_names_in_the_first_row(how, tmp_path, capfd):
+    data = ("--data", churn(tmp_path), "--header", "--model", tmp_path / "m.npz")
+    if how == "train":
+        good(capfd, "train", *FAST, *data)
+    else:
+        good(capfd, "train", "--method", "doubly-sgd", "--gamma", 1, "--stream", "--batch", 32, "--epochs", 2, *data)
+    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat("csv", header=True, separator=",")
+    (tmp_path / "new.csv").write_text("2019,2020\n1,1\n-1,-1\n2,1\n")
+    (tmp_path / "turned.csv").write_text("2020;2019\n1;1\n-1;-1\n1;2\n")
+    plain, _ = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+    assert plain.count("\n") == 3
+    assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "turned.csv")[0] == plain
+    out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "churn.csv", "--json")
+    assert json.loads(out)["n_test"] == 40 and "never saw" not in err
+    assert refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--no-header").startswith(
+        "rfx: --no-header contradicts the model, whose training file has one"
+    )
+
+
+def test_a_file_without_the_model_s_header_is_read_in_order_and_that_is_said(tmp_path, capfd):
+    good(capfd, "train", *FAST, "--data", churn(tmp_path, "a,b,y"), "--model", tmp_path / "m.npz")
+    (tmp_path / "new.csv").write_text("1,1\n-1,-1\n2,1\n")
+    out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+    assert out.count("\n") == 3 and "new.csv does not begin with the model's header, so that its columns are taken in the order" in err
+    (tmp_path / "other.csv").write_text("x,y\n1,1\n-1,-1\n")
+    assert "other.csv has no column 'a', 'b', which the model was trained with" in refused(
+        capfd, "predict", tmp_path / "m.npz", tmp_path / "other.csv"
+    )
+
+
+def test_a_header_for_a_model_without_one_is_refused(tmp_path, capfd):
+    good(capfd, "train", *FAST, "--data", churn(tmp_path, ""), "--model", tmp_path / "m.npz")
+    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat("csv", header=False, separator=",")
+    (tmp_path / "new.csv").write_text("a,b\n1,1\n-1,-1\n2,1\n")
+    said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+    assert "new.csv, line 1: it is a header (a, b), but the model was trained on a file without one; take the line out" in said
+    assert "--header contradicts the model" in refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--header")
+    (tmp_path / "new.csv").write_text("1,1\n-1,-1\n2,1\n")
+    assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")[0].count("\n") == 3
+
+
+@pytest.mark.parametrize("rows", [1, 4])
+@pytest.mark.parametrize("header", [False, True])
+def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
+    words = ["blue,small,z,poison", "red,big,z,edible", "red,big,x,edible", "blue,big,y,poison"] * 5
+    (tmp_path / "mush.csv").write_text("\n".join((["colour,size,shape,class"] if header else []) + words))
+    out, err = good(capfd, "train", *FAST, "--data", tmp_path / "mush.csv", "--model", tmp_path / "m.npz", "--json")
+    row = json.loads(out)
+    assert row["n_train"] == 20 and row["task"] == "binary" and ("is taken for the header" in err) == header
+    (tmp_path / "new.csv").write_text("\n".join(word.rpartition(",")[0] for word in words[:rows]))
+    out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+    assert out.split() == ["poison", "edible", "edible", "poison"][:rows]
+    assert ("in the order of the training file" in err) == header
+
+
+def test_other_formats_go_with_a_model_of_csv(tmp_path, capfd):
+    """What is of CSV text alone says nothing of LIBSVM text or arrays."""
+    good(capfd, "train", *FAST, "--data", churn(tmp_path), "--header", "--model", tmp_path / "m.npz")
+    (tmp_path / "new.csv").write_text("2019,2020\n1,1\n-1,-1\n")
+    (tmp_path / "one.libsvm").write_text("1:1 2:1\n1:-1 2:-1\n")
+    (tmp_path / "zero.libsvm").write_text("0:1 1:1\n0:-1 1:-1\n")
+    np.save(tmp_path / "new.npy", [[1.0, 1.0], [-1.0, -1.0]])
+    want, _ = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+    for name, more in (("one.libsvm", ()), ("zero.libsvm", ("--zero-based",)), ("new.npy", ())):
+        assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / name, *more)[0] == want, name
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.csv", "t.data"])
+def test_a_table_with_spaces_between_its_cells_is_trained_on(name, tmp_path, capfd):
+    out, _ = good(capfd, "train", *FAST, "--data", churn(tmp_path, "a,b,y", "  ", name), "--model", tmp_path / "m.npz", "--json")
+    assert json.loads(out)["n_inputs"] == 2 and json.loads(out)["task"] == "binary"
+    (tmp_path / "new.txt").write_text("a b\n1 1\n-1 -1\n")
+    assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.txt")[0] == "yes\nno\n"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_stream_leaves_out_comments_and_keeps_long_headers(end, tmp_path, capfd):
+    wide = [f"gene{number:05d}" for number in range(9000)]
+    lines = ["# exported, by hand", ",".join([*wide, "y"])] + [
+        ",".join(["1", str(i % 7)] + ["0"] * 8998 + ["no yes".split()[i % 2]]) for i in range(30)
+    ]
+    (tmp_path / "wide.csv").write_bytes(end.join([*lines, ""]).encode())
+    words = ("train", "--method", "doubly-sgd", "--gamma", 1, "--batch", 10, "--epochs", 1, "--data", tmp_path / "wide.csv")
+    out, err = good(capfd, *words, "--stream", "--model", tmp_path / "m.npz", "--json")
+    schema = methods.load(tmp_path / "m.npz").schema
+    assert json.loads(out)["n_train"] == 30 and "line 1 of" in err
+    assert schema.titles() == wide and schema.target == ("y", 9000) and schema.labels == ["no", "yes"]
+
+
+def test_every_chunk_of_a_stream_with_carriage_returns_keeps_its_first_row(tmp_path):
+    (tmp_path / "f.csv").write_bytes(b"a,y\r" + b"".join(b"%d,%d\r" % (i, i) for i in range(100)))
+    source = CsvSource(tmp_path / "f.csv", chunk=50)
+    rows = []
+    while (found := source._chunk()) is not None:
+        rows += found[1].tolist()
+    assert rows == list(range(100))
+
+
+# ---------------------------------------------------------------------- encodings
+
+
+SPAM = "spam 1:1.29 2:1.45\nham 1:-1 2:-0.76\n" * 15
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "cp1252"])
+@pytest.mark.parametrize("kind", ["libsvm", "csv", "txt", "stdin", "stream"])
+def test_labels_are_the_same_in_every_encoding(kind, encoding, tmp_path, capfd, monkeypatch):
+    marked = encoding in ("utf-8-sig", "utf-16", "utf-32")
+    text = SPAM if kind in ("libsvm", "txt") else "a,b,y\n" + "1.29,1.45,spam\n-1,-0.76,ham\n" * 15
+    text = text.replace("spam", "café")
+    content = text.encode(encoding)
+    path = tmp_path / f"f.{kind if kind in ('libsvm', 'txt') else 'csv'}"
+    path.write_bytes(content)
+    words = ["train", *FAST, "--data", path, "--model", tmp_path / "m.npz"]
+    if kind == "stdin":
+        words[words.index(path)] = "-"
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    if kind == "stream":
+        words = ["train", "--method", "doubly-sgd", "--gamma", 1, "--batch", 32, "--epochs", 2, "--stream", *words[-4:]]
+    good(capfd, *words, *([] if marked else ["--encoding", encoding]))
+    schema = methods.load(tmp_path / "m.npz").schema
+    assert schema.labels == ["café", "ham"] and schema.format.encoding == (None if marked else encoding)
+    # the model reads other files of that encoding, and of UTF-8
+    (tmp_path / "new.csv").write_text("1.29,1.45\n-1,-0.76\n") if schema.inputs is None else None
+    for other in (encoding, "utf-8"):
+        path.write_bytes(text.encode(other))
+        out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", path, "--json")
+        assert "never saw" not in err and json.loads(out)["n_test"] == 30
+        assert ("is UTF-8 and read so" in err) == (other == "utf-8" and not marked)
+
+
+@pytest.mark.parametrize("kind", ["libsvm", "csv"])
+def test_bytes_that_are_not_utf8_are_refused_by_line(kind, tmp_path, capfd):
+    text = SPAM if kind == "libsvm" else "a,b,y\n1.29,1.45,ham\n-1,-0.76,spam\n"
+    (tmp_path / f"f.{kind}").write_bytes(text.replace("ham", "thé").encode("latin-1"))
+    said = refused(capfd, "train", *FAST, "--data", tmp_path / f"f.{kind}")
+    assert "line 2: the byte 0xe9 there is not UTF-8; say how the file is encoded, such as --encoding cp1252" in said
+
+
+def test_encodings_that_can_not_be_are_refused(tmp_path, capfd):
+    path = tmp_path / "f.csv"
+    path.write_text("a,b,y\n1,2,x\n3,4,z\n", encoding="utf-8-sig")
+    words = ("train", *FAST, "--data", path, "--encoding")
+    assert "--encoding is 'klingon', which is no encoding that Python knows" in refused(capfd, *words, "klingon")
+    assert "is no encoding" in refused(capfd, *words, "base64")
+    assert "but " + str(path) + " begins with the byte order mark of utf-8; leave --encoding out" in refused(capfd, *words, "cp1252")
+    path.write_bytes(b"a,b,y\n1,2,x\n3,4,\x9d\n")
+    assert "f.csv, line 3: it is not cp1252" in refused(capfd, *words, "cp1252")
+    np.savez(tmp_path / "f.npz", X=np.eye(2), y=[0, 1])
+    assert "--encoding is for texts" in refused(capfd, "train", *FAST, "--data", tmp_path / "f.npz", "--encoding", "cp1252")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_weights_and_registries_may_have_a_byte_order_mark(encoding, tmp_path, capfd, monkeypatch):
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / "f.libsvm").write_text(SPAM)
+    (tmp_path / "own.toml").write_text(mark + '[mine]\ntrain = "f.libsvm"\ntitle = "thé"\n', encoding=encoding)
+    (tmp_path / "w.txt").write_text(mark + "1\n2\n" * 15, encoding=encoding)
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
+    out, _ = good(capfd, "train", *FAST, "--data", "mine", "--sample-weight", tmp_path / "w.txt", "--json")
+    assert json.loads(out)["params"]["weight_sum"] == 45
+
+
+def test_a_registry_names_the_encoding_of_its_files(tmp_path, capfd, monkeypatch):
+    (tmp_path / "f.csv").write_text("a,b,y\n" + "1,2,thé\n3,4,café\n" * 9, encoding="cp1252")
+    monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
+    (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.csv"\nencoding = "cp1252"\n')
+    good(capfd, "train", *FAST, "--data", "mine", "--model", tmp_path / "m.npz")
+    assert methods.load(tmp_path / "m.npz").schema.labels == ["café", "thé"]
+    (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.csv"\nencoding = "klingon"\n')
+    assert "own.toml, line 3: encoding of mine: 'klingon', which is no encoding" in refused(capfd, "train", *FAST, "--data", "mine")
+    (tmp_path / "own.toml").write_bytes('[mine]\ntrain = "f.csv"\ntitle = "thé"\n'.encode("latin-1"))
+    assert "own.toml, line 3: the byte 0xe9 there is not UTF-8; save it in UTF-8" in refused(capfd, "train", *FAST, "--data", "mine")
+
+
+# ---------------------------------------------------------------------- formats that are none of ours
+
+
+FOREIGN = {
+    "t.vw": (b"-1 |f a:0 b:0\n1 |f a:1 b:2\n", "Vowpal Wabbit text"),
+    "vw.txt": (b"1 2.0 'tag |user age:3 |item price:4\n-1 |user age:2\n", "Vowpal Wabbit text"),
+    "vw.csv": (b"1 |words the quick fox\n-1 |words a lazy dog\n", "Vowpal Wabbit text"),
+    "rows.jsonl": (b'{"a": 1, "b": 2}\n{"a": 2, "b": 3}\n', "JSON"),
+    "rows.csv": (b'[{"a": 1, "b": 2},\n {"a": 2, "b": 3}]\n', "JSON"),
+    "lists.txt": (b"[1, 2, 3]\n[4, 5, 6]\n", "JSON"),
+    "t.arff": (b"% comment\n@RELATION iris\n\n@ATTRIBUTE a NUMERIC\n@DATA\n1,2\n", "ARFF"),
+    "t.csv": (b"\n@relation x\n@data\n1,2\n", "ARFF"),
+    "t.xlsx": (b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0[Content_Types].xml", "an Excel workbook (.xlsx)"),
+    "t.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "an Excel workbook (.xls)"),
+    "t.h5": (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+    "t.feather": (b"ARROW1\0\0", "a Feather or Arrow file"),
+    "t.bin": (b"\x80\x04\x95\x10\0\0", "a pickle"),
+    "page.csv": (b"<!DOCTYPE html>\n<html><body>404, not found</body></html>\n", "a page of HTML or XML"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_format_that_is_not_read_is_named(name, tmp_path, capfd):
+    content, words = FOREIGN[name]
+    (tmp_path / name).write_bytes(content)
+    want = f"{name} is {words}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM text"
+    assert want in refused(capfd, "train", *FAST, "--data", tmp_path / name)
+    assert want in refused(capfd, "train", "--method", "doubly-sgd", "--gamma", 1, "--stream", "--data", tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["1|a b|x\n2|c d|y\n", "1 | 2 | x\n3 | 4 | y\n", "a|b|y\n1|2|x\n", "[a],b\n1,2\n", "{a},b\n1,2\n"])
+def test_tables_that_look_a_little_like_them_are_read(text, tmp_path):
+    (tmp_path / "f.csv").write_text(text)
+    assert tables.File(tmp_path / "f.csv").read(Reading()).n_rows in (1, 2)

@@ -231,7 +231,7 @@ def test_a_truncated_last_line(tmp_path, tail):
         (b"", "is empty"),
         (b"\n\n# nothing\n", "has no rows"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary file"),
-        ("1 1:2\n".encode("utf-16"), "binary file"),
+        ("1 1:2\n".encode("utf-16-le"), "binary file"),
     ],
 )
 def test_files_that_hold_no_data(tmp_path, content, message):

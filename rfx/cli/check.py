@@ -4,14 +4,16 @@ import sys
 
 import click
 
+from rfx.cli.common import text_options
+
 _MOST_LABELS = 20
 _HEAD = 1 << 16  # bytes that tell what a file is
 
 
 @click.command()
 @click.argument("file")
-@click.option("--zero-based", is_flag=True, help="Indices start at 0.")
-def command(file, zero_based):
+@text_options
+def command(file, zero_based, header, encoding):
     """Print every problem of FILE (LIBSVM text, plain or compressed; - is standard input) as FILE:LINE:COLUMN: problem.
 
     Exits with 1 when there are any. A file without problems gets one line: its rows, columns and labels. Of a table (CSV, TSV, .npy,
@@ -20,13 +22,15 @@ def command(file, zero_based):
     from pathlib import Path
 
     from rfx.data import archives, scan, sequences, tables
+    from rfx.data.reading import Reading
 
-    if Path(file).is_file() and tables.File(file).kind != "libsvm":
-        _check_table(tables.File(file))
+    reading = Reading(header=header, encoding=encoding)
+    if Path(file).is_file() and (found := tables.File(file, encoding=encoding)).kind != "libsvm":
+        _check_table(found, reading)
         return
 
     count = 0
-    with scan.Plain(file) as text:
+    with scan.Plain(file, encoding) as text:
         name, head = text.name, text.read(_HEAD)
         handle = archives.joined(head, text)
         if sequences.recognised(head):  # their reader tells the first problem itself, and takes them whole
@@ -44,15 +48,14 @@ def command(file, zero_based):
     click.echo(f"{name}: {_plural(found.rows, 'row')}, {_plural(found.columns, 'column')}, {labels}")
 
 
-def _check_table(file):
+def _check_table(file, reading):
     import numpy as np
 
-    from rfx.data.reading import Reading
     from rfx.data.table import Table, Words, check_finite
     from rfx.errors import DataError
 
     try:
-        found = file.read(Reading())
+        found = file.read(reading)
         if isinstance(found, Table):
             for position in range(len(found.columns)):
                 check_finite(found, position)

@@ -147,11 +147,21 @@ def _set_threads(ctx, param, value):
         env.set_threads(min(value, cores))
 
 
-def header_option(command):
+def text_options(command):
+    """The options that say how a text is written; of a file for a model, the model knows."""
+    command = click.option(
+        "--zero-based", is_flag=True, help="Indices of LIBSVM text start at 0.  [default: at 1, or as the model has it]"
+    )(command)
+    command = click.option(
+        "--encoding",
+        metavar="NAME",
+        default=None,
+        help="Encoding of a text, such as cp1252.  [default: UTF-8, or what its byte order mark says]",
+    )(command)
     return click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first row of a CSV file has the columns' names; by default it does when none of its cells is a number.",
+        help="Whether the first row of a CSV file has the columns' names; by default its cells and those below tell.",
     )(command)
 
 
@@ -169,7 +179,7 @@ def reading_options(command):
         default="refuse",
         show_default=True,
         help="What replaces a missing cell of a column of numbers, as the training rows teach it; of words, the most frequent one.",
-    )(header_option(command))
+    )(text_options(command))
     for name, text in (
         ("--dates", "Columns of dates, each read as four numbers: year, month, day of the week, and days since 1970."),
         ("--categorical", "Columns to read as categories although they are numbers, such as codes."),
@@ -181,12 +191,13 @@ def reading_options(command):
     )(command)
 
 
-def reading(target, ignore, categorical, dates, header, missing) -> dict:
+def reading(target, ignore, categorical, dates, header, missing, encoding) -> dict:
     """What reading_options give that is not as by default: fields of rfx.data.reading.Reading."""
     from rfx.data.reading import listed
 
     given = {"target": target, "ignore": listed(ignore) or None, "header": header, "missing": None if missing == "refuse" else missing}
     given |= {"categorical": listed(categorical) or None, "dates": listed(dates) or None}
+    given["encoding"] = encoding
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -13,10 +13,9 @@ from rfx.cli.common import force_option, json_option, reading, reading_options, 
 @click.option("--train", default=None, metavar="FILE", help="Read IN with the columns, categories, means and labels of this file's rows.")
 @reading_options
 @strict_option
-@click.option("--zero-based", is_flag=True, help="Indices of LIBSVM text start at 0, in and out.")
 @force_option
 @json_option
-def command(source, output, train, target, ignore, categorical, dates, header, missing, strict, zero_based, force, as_json):
+def command(source, output, train, target, ignore, categorical, dates, header, missing, encoding, strict, zero_based, force, as_json):
     """Write the rows of IN (CSV, TSV, .npz, .npy, Parquet, LIBSVM text) to OUT as LIBSVM text; - is standard input and output.
 
     Prints a line for each column and each label that is a word: its number in OUT, a tab, its name. Where OUT is standard output, that goes
@@ -31,7 +30,7 @@ def command(source, output, train, target, ignore, categorical, dates, header, m
     from rfx.data.reading import Reading
 
     files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
-    given = Reading(**reading(target, ignore, categorical, dates, header, missing), zero_based=zero_based or None)
+    given = Reading(**reading(target, ignore, categorical, dates, header, missing, encoding), zero_based=zero_based or None)
     (X, y), _, schema, _ = tables.training_rows(source if train is None else train, given, lambda n: (None, None))
     if train is not None:
         X, y = tables.other_rows(source, schema, X.shape[1], given, strict=strict)

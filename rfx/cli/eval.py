@@ -5,12 +5,12 @@ import click
 from rfx.cli.common import (
     complete_data,
     finish,
-    header_option,
     json_option,
     named,
     print_measures,
     print_row,
     strict_option,
+    text_options,
     threads_option,
 )
 
@@ -27,12 +27,11 @@ from rfx.cli.common import (
 )
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
 @click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the row to this CSV file.")
-@click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
-@header_option
+@text_options
 @strict_option
 @threads_option
 @json_option
-def command(model, dataset, split, results, zero_based, header, strict, as_json):
+def command(model, dataset, split, results, zero_based, header, encoding, strict, as_json):
     """Score a model file on a data set's test rows, or on all rows of a file.
 
     Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC (of several the
@@ -53,7 +52,7 @@ def command(model, dataset, split, results, zero_based, header, strict, as_json)
         files.guard(("--results", results), [("the model", model), *named("--data", dataset)])
         results_file.check(results)
     method = methods.load(model)
-    X, y = rows_for(method, dataset, Reading(header=header, zero_based=zero_based or None), split, strict)
+    X, y = rows_for(method, dataset, Reading(header=header, encoding=encoding, zero_based=zero_based or None), split, strict)
     evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.row(method, os.path.getsize(model), evaluation)
     # a model that was trained in Python does not know the name of its data

@@ -64,7 +64,6 @@ class MapCommand(DeclaredCommand):
     help="Use the scaling and the features of this model instead (all options but -o are then the model's).",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the features.")
-@click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @reading_options
 @force_option
 @threads_option
@@ -88,6 +87,7 @@ def command(
     dates,
     header,
     missing,
+    encoding,
     **options,
 ):
     """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set by its name, of its test rows.
@@ -113,7 +113,7 @@ def command(
 
     inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
     files.guard(("-o", output), inputs, svmlight.KIND, force)
-    asked = Reading(**reading(target, ignore, categorical, dates, header, missing), zero_based=zero_based or None)
+    asked = Reading(**reading(target, ignore, categorical, dates, header, missing, encoding), zero_based=zero_based or None)
     if model is not None:
         from rfx import methods
 

@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import complete_data, force_option, header_option, named, strict_option, threads_option
+from rfx.cli.common import complete_data, force_option, named, strict_option, text_options, threads_option
 
 
 @click.command("predict")
@@ -13,12 +13,11 @@ from rfx.cli.common import complete_data, force_option, header_option, named, st
 @click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Where to write; - is standard output.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object: labels, predictions, and decision values or probabilities.")
 @click.option("--split", default=None, help="Which paper's split of a named data set.")
-@click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
-@header_option
+@text_options
 @strict_option
 @force_option
 @threads_option
-def command(model, source, decision, proba, output, as_json, split, zero_based, header, strict, force):
+def command(model, source, decision, proba, output, as_json, split, zero_based, header, encoding, strict, force):
     """Print the model's prediction for each row of a file (default: standard input), which needs no labels; those it has are ignored."""
     import json
 
@@ -37,7 +36,7 @@ def command(model, source, decision, proba, output, as_json, split, zero_based, 
     method = methods.load(model)
     if proba:
         calibration.check(method)
-    X, _ = rows_for(method, source, Reading(header=header, zero_based=zero_based or None), split, strict, "ignored")
+    X, _ = rows_for(method, source, Reading(header=header, encoding=encoding, zero_based=zero_based or None), split, strict, "ignored")
     values = method.decision_function(X)
     shown = values if decision else calibration.probabilities(method, values) if proba else None
     if as_json:

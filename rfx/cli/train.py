@@ -66,7 +66,6 @@ from rfx.cli.progress import Progress, quiet_option
     "--trace", type=click.Path(dir_okay=False), default=None, help="Append what the solver reports step by step to this CSV file."
 )
 @click.option("--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too.")
-@click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @reading_options
 @strict_option
 @click.option(
@@ -121,6 +120,7 @@ def command(
     dates,
     header,
     missing,
+    encoding,
     strict,
     stream,
     n_inputs,
@@ -197,7 +197,7 @@ def command(
         "zero_based": zero_based,
         "trace": trace is not None,
         "curve": "test" if curve else None,
-        "reading": reading(target, ignore, categorical, dates, header, missing) or None,
+        "reading": reading(target, ignore, categorical, dates, header, missing, encoding) or None,
         "strict": strict or None,
         "sample_weight": sample_weight,
         "scheduler": scheduler,

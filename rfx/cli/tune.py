@@ -57,7 +57,6 @@ def _methods():
 @click.option("--data", "dataset", required=True, metavar="NAME|FILE", shell_complete=complete_data, help="A data set's name or a file.")
 @click.option("--test", default=None, metavar="NAME|FILE", help="Score the model on these rows; no choice is made on them.")
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--zero-based", is_flag=True, help="The file's indices start at 0.")
 @click.option("--cv", type=int, metavar="PARTS", help="Judge by cross-validation over so many parts in the last round.")
 @click.option("--holdout", type=float, metavar="SHARE", help="Judge by this share of the training rows.  [default: 0.2]")
 @click.option(
@@ -81,8 +80,7 @@ def _methods():
 @json_option
 def command(
     method, dataset, test, split, zero_based, cv, holdout, metric, kernels, budget, trials, results, model, target, ignore, categorical,
-    dates, header, missing,
-    strict, quiet, force, as_json, **options
+    dates, header, missing, encoding, strict, quiet, force, as_json, **options
 ):  # fmt: skip
     """Search bandwidth, lambda and size of a method on training rows, and fit the best to all of them.
 
@@ -131,7 +129,7 @@ def command(
         model_file.check(model)
     seed = given.pop("seed", 0)
     source = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based}
-    source |= {"reading": reading(target, ignore, categorical, dates, header, missing) or None, "strict": strict or None}
+    source |= {"reading": reading(target, ignore, categorical, dates, header, missing, encoding) or None, "strict": strict or None}
     loaded = single.load(source | {"seed": seed})
     given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
     given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)

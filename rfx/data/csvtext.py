@@ -1,27 +1,33 @@
 """CSV and TSV texts to tables, a few megabytes at a time: what separates the cells, whether there is a header, which cells are words.
 
 Where records begin and how many cells they have is told by a loop of our own, so that a row that is too short or too long is
-refused by its line; the cells themselves are read by pandas.
+refused by its line; the cells themselves are read by pandas. Texts are UTF-8 without a byte order mark (`rfx.data.encodings`).
 """
 
 import csv
 import io
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from rfx.compiled import njit
+from rfx.data import encodings
+from rfx.data.header import CELLS, ROWS, Guess, guess
 from rfx.data.table import Table, Words
 from rfx.data.written import is_number
 from rfx.errors import DataError
 
 CHUNK = 8 << 20  # bytes that are parsed together
 LONGEST_RECORD = 64 << 20
-_HEAD = 1 << 16
-_BOM = b"\xef\xbb\xbf"
+_HEAD = 1 << 16  # bytes that tell how a text is written, where they hold two records
+_LINES = 20  # lines that tell what separates the cells
+_MARK = b"\xef\xbb\xbf"
 _SEPARATORS = ",;\t|"
+SPACED = " "  # the separator of cells with any number of spaces and tabs between them
 # Cells that mean that there is no value.
 ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
 _COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
@@ -29,6 +35,10 @@ _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 # The decimal mark that goes with a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
 _ENTRY = re.compile(r"[0-9]+:[-+.0-9]")
+_QUOTED = re.compile(r'"[^"]*"')
+_LINE = re.compile(rb"[^\r\n]*(\r\n|\r|\n)?")
+_SEPARATOR_LINE = re.compile(rb'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
+_SPACED_CELL = re.compile(r'"(?:[^"]|"")*"[^ \t]*|[^ \t]+')
 
 
 class KindChanged(Exception):
@@ -41,68 +51,291 @@ class KindChanged(Exception):
 
 @dataclass(frozen=True)
 class Dialect:
-    """What separates the cells, whether the first record is a header, the columns' names, and how the file is called."""
+    """How a text is written.
+
+    Attributes
+    ----------
+    separator : str
+        What separates the cells; SPACED for any number of spaces and tabs.
+    header : bool
+        Whether the first record has the columns' names.
+    names : tuple of str
+        The columns' names, else their numbers from 1.
+    name : str
+        What messages call the text.
+    start, line : int
+        The byte, from 0, and the line, from 1, that the first record begins at: comments may stand above it.
+    first : bytes
+        The header as it is written.
+    notes : tuple of str
+        What a person should know of what was guessed.
+    """
 
     separator: str
     header: bool
     names: tuple[str, ...]
     name: str
+    start: int = 0
+    line: int = 1
+    first: bytes = b""
+    notes: tuple[str, ...] = ()
 
 
 def looks_like(head: bytes) -> bool:
     """Whether these first bytes of a text are of separated cells rather than of LIBSVM's rows."""
     if b"\0" in head:
         return False
-    text = head.removeprefix(_BOM).decode("utf-8", "replace")
+    text = encodings.head(head).decode("utf-8", "replace")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         return False
-    first = lines[0]
-    return any(mark in first for mark in _SEPARATORS) and not any(_ENTRY.match(word) for word in re.split(r"[ \t]", first)[1:2])
+    if any(mark in lines[0] for mark in _SEPARATORS):
+        return not any(_ENTRY.match(word) for word in re.split(r"[ \t]", lines[0])[1:2])
+    return _is_spaced(lines if len(lines) == 1 or text.endswith(("\n", "\r")) else lines[:-1])
+
+
+def _is_spaced(lines) -> bool:
+    """Whether lines are cells with spaces between them: as many in each, and none an entry of LIBSVM text."""
+    words = [_SPACED_CELL.findall(line.strip()) for line in lines[:_LINES]]
+    return len(words[0]) > 1 and all(len(own) == len(words[0]) for own in words) and not any(_ENTRY.match(own[1]) for own in words)
+
+
+# ---------------------------------------------------------------------- how a text is written
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of a text: what separates its cells, those of its first record, and those of some records below.
+
+    start, line, first: as in Dialect. rows: records with as many cells as the first.
+    """
+
+    name: str
+    separator: str
+    cells: list[str]
+    rows: list[list[str]]
+    start: int
+    line: int
+    first: bytes
+    notes: tuple[str, ...] = ()
+
+    def guess(self) -> Guess:
+        """Whether the first record is a header."""
+        return guess(self.cells, self.rows, ABSENT)
+
+    def dialect(self, header: bool | None = None) -> Dialect:
+        """How the text is written; header: whether it has one, where that is known. DataError where it can't be told."""
+        notes = self.notes
+        if header is None:
+            found = self.guess()
+            if found.doubt:
+                raise DataError(
+                    f"{self.name}, line {self.line}: it may be a header or a row ({', '.join(self.cells):.80}); say which with --header "
+                    "or --no-header"
+                )
+            header = found.header
+            if found.note:
+                what, flag = ("the header", "--no-header") if header else ("a row, not for a header", "--header")
+                notes += (f"line {self.line} of {self.name} is taken for {what}, since {found.note}; {flag} says otherwise",)
+        if not header:
+            names = tuple(str(number) for number in range(1, len(self.cells) + 1))
+            return Dialect(self.separator, False, names, self.name, self.start, self.line, b"", notes)
+        seen: set[str] = set()
+        for cell in self.cells:
+            if cell in seen and cell:
+                raise DataError(
+                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or say that there is no header, with --no-header"
+                )
+            seen.add(cell)
+        names = tuple(cell or f"column {number}" for number, cell in enumerate(self.cells, 1))  # a frame's index has no name
+        return Dialect(self.separator, True, names, self.name, self.start, self.line, self.first, notes)
+
+
+def sample(read: Callable[[int], bytes], name: str, separator: str | None = None, widths=(), prefer: str | None = None) -> Sample:
+    """The beginning of a text.
+
+    Parameters
+    ----------
+    read : function of a number of bytes
+        Gives the next bytes of the text, b"" at its end.
+    name : str
+        What messages call the text.
+    separator : str, optional
+        Of the cells, where it is known.
+    widths : collection of int
+        Numbers of cells that are expected. The separator `prefer` is taken where it gives one of these.
+
+    Raises
+    ------
+    DataError
+        For a text that is empty, binary, or not UTF-8, and where a title stands above the rows.
+    """
+    raw, size, more = b"", _HEAD, True
+    while True:
+        while more and len(raw) < size:
+            data = read(size - len(raw))
+            more = bool(data)
+            raw += data
+        if b"\0" in raw:
+            raise _binary(name)
+        found = _sampled(raw, not more, name, separator, widths, prefer)
+        if found is not None:
+            return found
+        if len(raw) > LONGEST_RECORD:
+            raise DataError(f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a quote open?")
+        size *= 4
 
 
 def dialect(head: bytes, name: str, header: bool | None = None, separator: str | None = None) -> Dialect:
-    """What the first bytes of a text tell of it; header and separator where they are known beforehand.
+    """What the first bytes of a text tell of it; header and separator where they are known beforehand. Raises as `sample` does."""
+    return sample(io.BytesIO(head).read, name, separator).dialect(header)
 
-    Without being told, the first record is a header when none of its cells is a number. Raises DataError for an empty text.
-    """
-    text = head.removeprefix(_BOM).decode("utf-8", "backslashreplace")
-    if "\0" in text:
-        raise DataError(f"{name} is a binary file, or text in UTF-16; save it as CSV in UTF-8")
-    lines = [line for line in io.StringIO(text, newline=None) if line.strip(" \r\n")]
-    if not lines:
-        raise DataError(f"{name} is empty")
-    if separator is None:
-        bare = re.sub(r'"[^"]*"', "", lines[0])
-        separator = max(_SEPARATORS, key=bare.count)
-    try:
-        cells = [cell.strip() for cell in next(csv.reader(lines, delimiter=separator, skipinitialspace=True))]
-    except (csv.Error, StopIteration) as error:
-        raise DataError(f"{name}, line 1: it is no row of cells ({error})") from None
-    if header is None:
-        header = not any(is_number(cell) or _COMMA_NUMBER.fullmatch(cell) for cell in cells) and any(cell not in ABSENT for cell in cells)
-    if not header:
-        return Dialect(separator, False, tuple(str(number) for number in range(1, len(cells) + 1)), name)
-    seen = set()
-    for number, cell in enumerate(cells, 1):
-        if cell in seen and cell:
-            raise DataError(f"{name}: two columns are called {cell!r:.80}; rename one, or say that there is no header, with --no-header")
-        seen.add(cell)
-        cells[number - 1] = cell or f"column {number}"  # a frame's index has no name
-    return Dialect(separator, True, tuple(cells), name)
+
+def _binary(name):
+    return DataError(
+        f"{name} is a binary file, or text in UTF-16 without a byte order mark; save it as CSV in UTF-8, or try --encoding utf-16-le"
+    )
+
+
+def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
+    """The Sample; None where more of the text is needed."""
+    above = _above(raw, ended)
+    if above is None:
+        if ended:
+            raise DataError(f"{name} is empty")
+        return None
+    start, line, told, comments = above
+    given = separator or told
+    own = given or _separator(raw[start:], ended, name)
+    found = records(raw[start:], own, line)
+    count = int(np.count_nonzero(found.ends < found.end)) if not ended else len(found.starts)
+    if count < 2 and not ended:
+        return None
+    if prefer is not None and prefer != own and given is None:
+        other = records(raw[start:], prefer, line)
+        if len(other.cells) and int(other.cells[0]) in widths and int(found.cells[0]) not in widths:
+            own, found = prefer, other
+    encodings.check(raw[: start + int(found.ends[count - 1])], name)
+    if comments and raw[comments[-1][0] + 1 : comments[-1][0] + 2] not in (b" ", b"\t", b"#", b"!"):
+        place, at = comments[-1]
+        if len(split(raw[place:start].strip(b"\r\n"), own)) == found.cells[0] > 1:  # a header or a row whose first cell begins so
+            start, line, comments = place, at, comments[:-1]
+            found = records(raw[start:], own, line)
+            count += 1
+    if given is None:
+        _check_title(raw[start:], found, count, ended, name)
+    cells = [split(raw[start + begin : start + end], own) for begin, end in zip(found.starts[:1], found.ends)]
+    most = 1 + min(ROWS, max(2, CELLS // len(cells[0])))
+    rows = [split(raw[start + begin : start + end], own) for begin, end in zip(found.starts[1:most], found.ends[1:count])]
+    notes = ()
+    if comments:
+        lines = f"line {comments[0][1]}" if len(comments) == 1 else f"lines {comments[0][1]} to {comments[-1][1]}"
+        notes = (f"{lines} of {name} begin{'s' * (len(comments) == 1)} with # and {'is' if len(comments) == 1 else 'are'} left out",)
+    first = raw[start + found.starts[0] : start + found.ends[0]]
+    return Sample(name, own, cells[0], [row for row in rows if len(row) == len(cells[0])], start, int(found.lines[0]), first, notes)
+
+
+def _above(raw, ended):
+    """(start, line) of the first record, the separator that a line sep= says or None, and the (start, line) of comments; None: none yet."""
+    at, line, separator, comments = 0, 1, None, []
+    while at < len(raw):
+        found = _LINE.match(raw, at)
+        text = found[0].strip(b" \r\n")
+        whole = found[1] is not None or ended
+        if text.startswith(b"#") or (separator is None and not comments and _SEPARATOR_LINE.fullmatch(text)):
+            if not whole:
+                return None
+            if text.startswith(b"#"):
+                comments.append((at, line))
+            else:
+                separator = _SEPARATOR_LINE.fullmatch(text)[1].decode()
+        elif text:
+            return at, line, separator, comments
+        at, line = found.end(), line + 1
+    if comments and ended:  # what is all comments is none
+        return comments[0][0], comments[0][1], separator, []
+    return None
+
+
+def _separator(text: bytes, ended: bool, name: str) -> str:
+    """What separates the cells of a text that begins with its first record."""
+    # the first line may be longer than all that is looked at otherwise
+    end = max(len(_LINE.match(text)[0]), _HEAD)
+    lines = [line for line in io.StringIO(text[:end].decode("utf-8", "replace"), newline=None) if line.strip(" \r\n")]
+    if len(lines) > 1 and not (ended and end >= len(text)):
+        lines = lines[:-1]
+    lines = [_QUOTED.sub('""', line.rstrip("\r\n")) for line in lines[:_LINES]]
+    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
+    there = [mark for mark, own in counts.items() if own[0]]
+    alike = [mark for mark in there if all(count == counts[mark][0] for count in counts[mark])]
+    if not alike and set(there) <= {"\t"}:
+        words = lines[0].split()
+        if _ENTRY.match("".join(words[1:2])):
+            raise DataError(f"{name} is LIBSVM text, not CSV; give it a name that ends in .libsvm")
+        if _is_spaced(lines):
+            return SPACED
+    if ";" in alike and "," in there:
+        parts = [cell.strip() for line in lines for cell in line.split(";")]
+        if all(_COMMA_NUMBER.fullmatch(cell) for cell in parts if "," in cell):
+            return ";"  # the commas are decimal ones
+    return max(alike or there or ",", key=lambda mark: counts[mark][0])
+
+
+def _check_title(text, found, count, ended, name):
+    """Refuse a text whose first lines have another number of cells than all those below."""
+    counts = found.cells[:count][:_LINES]
+    if (counts == counts[0]).all():
+        return
+    at = 0
+    for _ in range(10):
+        at = _LINE.match(text, at).end()
+        if at >= len(text):
+            return
+        below = records(text[at:], _separator(text[at:], ended, name) if text[at:].strip() else ",", 1)
+        cells = below.cells[: len(below.cells) if ended else -1][:_LINES]
+        if len(cells) > 1 and cells[0] > 1 and (cells == cells[0]).all():
+            if cells[0] != counts[0]:
+                raise DataError(
+                    f"{name}, line {found.lines[0]}: it has {_counted(counts[0])}, but the rows below have {cells[0]}; correct it, or "
+                    "take it out where it is a title"
+                )
+            return
+
+
+def _counted(cells) -> str:
+    return f"{cells} cell{'s' * int(cells != 1)}"
+
+
+def split(record: bytes, separator: str) -> list[str]:
+    """The cells of a record, without the spaces around them."""
+    text = record.decode("utf-8", "backslashreplace")
+    if separator == SPACED:
+        cells = _SPACED_CELL.findall(text)
+        return [next(csv.reader(io.StringIO(cell, newline=""), delimiter="\t"))[0] if cell[0] == '"' else cell for cell in cells]
+    if '"' not in text:
+        return [cell.strip() for cell in text.split(separator)]
+    if len(text) > csv.field_size_limit():
+        csv.field_size_limit(LONGEST_RECORD)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    return [cell.strip() for row in rows for cell in row]
+
+
+# ---------------------------------------------------------------------- records
 
 
 @njit(cache=True, nogil=True)
-def _records(text, separator, starts, cells, lines, line):
-    """Where the records of `text` begin, how many cells each has, on which line it begins.
+def _records(text, separator, starts, ends, cells, lines, line):
+    """Where the records of `text` begin and end, how many cells each has, on which line it begins.
 
-    Returns (records, the end of the last one that a line end closes, the line there, whether the rest is inside of quotes).
+    Returns (records, the end of the last one that a line end closes, the line there, whether the rest is inside of quotes, whether
+    there are blank lines or carriage returns that end lines).
     """
     count, at, size = 0, 0, len(text)
-    done, done_line = 0, line
+    done, done_line, odd = 0, line, False
+    spaced = separator == 32
     while at < size:
-        start, start_line, fields, state, blank = at, line, 1, 0, True
-        closed = False
+        start, start_line, fields, state, blank = at, line, 0 if spaced else 1, 0, True
+        closed, stop = False, size
         # 0: at the beginning of a cell, 1: in a cell, 2: in quotes, 3: behind a quote in quotes
         while at < size:
             c = text[at]
@@ -115,11 +348,22 @@ def _records(text, separator, starts, cells, lines, line):
                 continue
             if c == 10 or c == 13:
                 line += 1
-                if c == 13 and at < size and text[at] == 10:
-                    at += 1
+                stop = at - 1
+                if c == 13:
+                    if at < size and text[at] == 10:
+                        at += 1
+                    else:
+                        odd = True
                 closed = True
                 break
-            if c == separator:
+            if spaced:
+                if c == 32 or c == 9:
+                    state = 0
+                    continue
+                if state == 0:
+                    fields += 1
+                state, blank = 2 if c == 34 and (state == 0 or state == 3) else 1, False
+            elif c == separator:
                 fields, state, blank = fields + 1, 0, False
             elif c == 34 and (state == 0 or state == 3):
                 state, blank = 2, False
@@ -128,70 +372,140 @@ def _records(text, separator, starts, cells, lines, line):
             elif state == 3:
                 state = 1
         if not blank:
-            starts[count], cells[count], lines[count] = start, fields, start_line
+            starts[count], ends[count], cells[count], lines[count] = start, stop, fields, start_line
             count += 1
+        else:
+            odd = True
         if closed:
             done, done_line = at, line
-    return count, done, done_line, state == 2 and not closed
+    return count, done, done_line, state == 2 and not closed, odd
 
 
-def records(raw, separator: str, line: int = 1):
-    """(starts, cells, lines, end, line there, open quote) of the records in raw; those from `end` on are not complete yet."""
+@njit(cache=True, nogil=True)
+def _rewritten(text, starts, ends, spaced, separator, out):
+    """The records one behind the other, each closed by a line feed, in `out`; where spaced, with one `separator` between their cells."""
+    place = 0
+    for record in range(len(starts)):
+        state, begun = 0, False
+        for at in range(starts[record], ends[record]):
+            c = text[at]
+            if spaced:
+                if state == 2:
+                    state = 3 if c == 34 else 2
+                elif c == 32 or c == 9:
+                    state = 0
+                    continue
+                else:
+                    if state == 0 and begun:
+                        out[place] = separator
+                        place += 1
+                    state, begun = 2 if c == 34 and (state == 0 or state == 3) else 1, True
+            out[place] = c
+            place += 1
+        out[place] = 10
+        place += 1
+    return place
+
+
+class Records(NamedTuple):
+    """The records of a text: (n,) where each begins and ends (without its line end), how many cells it has, the line it begins at.
+
+    end: where those that a line end closes end, and the line there; open: whether the rest is inside of quotes; odd: whether there
+    are blank lines, or carriage returns that end lines.
+    """
+
+    starts: np.ndarray
+    ends: np.ndarray
+    cells: np.ndarray
+    lines: np.ndarray
+    end: int
+    line: int
+    open: bool
+    odd: bool
+
+
+def records(raw, separator: str, line: int = 1) -> Records:
+    """The records in raw, whose first line has that number; those from `end` on are not complete yet."""
     text = np.frombuffer(raw, np.uint8)
     most = int(np.count_nonzero(text == 10) + np.count_nonzero(text == 13)) + 1
-    starts, cells, lines = (np.empty(most, np.int64) for _ in range(3))
-    count, end, at, inside = _records(text, ord(separator), starts, cells, lines, line)
-    return starts[:count], cells[:count], lines[:count], int(end), int(at), bool(inside)
+    starts, ends, cells, lines = (np.empty(most, np.int64) for _ in range(4))
+    count, end, at, inside, odd = _records(text, ord(separator), starts, ends, cells, lines, line)
+    return Records(starts[:count], ends[:count], cells[:count], lines[:count], int(end), int(at), bool(inside), bool(odd))
 
 
 def whole_records(raw, separator: str) -> int:
     """How many bytes of raw, which begins at a record, are whole records."""
-    return records(raw, separator)[3]
+    return records(raw, separator).end
 
 
-def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: bool | None = None) -> Table | None:
+def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: bool = True) -> Table | None:
     """The table of whole records, the first of them on that line; None where there are none.
 
-    forced: positions of columns that are words whatever their cells look like. first: whether the text begins here, so that
-    its header does, too. Raises DataError, naming the line, for rows of another number of cells, and quotes that stay open.
+    forced: positions of columns that are words whatever their cells look like. first: whether the text begins here, behind what
+    stands above its first record, so that its header does, too. Raises DataError, naming the line, for rows of another number of
+    cells, quotes that stay open, the header once more, and bytes that are not UTF-8.
     """
-    first = line == 1 if first is None else first
-    if first and raw.startswith(_BOM):
-        raw = raw[3:]
     if b"\0" in raw:
-        raise DataError(f"{shape.name} is a binary file, or text in UTF-16; save it as CSV in UTF-8")
-    starts, cells, lines, _, _, inside = records(raw, shape.separator, line)
-    if inside:
+        raise _binary(shape.name)
+    encodings.check(raw, shape.name, line)
+    found = records(raw, shape.separator, line)
+    starts, ends, cells, lines = found[:4]
+    if found.open:
         raise DataError(f"{shape.name}, line {lines[-1]}: a quote is opened there and never closed")
     if first and shape.header:
-        raw = raw[starts[1] :] if len(starts) > 1 else b""
-        cells, lines = cells[1:], lines[1:]
+        starts, ends, cells, lines = starts[1:], ends[1:], cells[1:], lines[1:]
     if not len(cells):
         return None
     if (cells != len(shape.names)).any():
         row = int(np.argmax(cells != len(shape.names)))
-        found = f"{cells[row]} cell{'s' * int(cells[row] != 1)}"
-        raise DataError(f"{shape.name}, line {lines[row]}: it has {found}, but the rows before have {len(shape.names)}")
-    columns = _cells(raw, shape, forced)
+        start = starts[row]
+        comment = "; take it out where it is a comment" if raw[start : start + 1] == b"#" else ""
+        raise DataError(
+            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the rows before have {len(shape.names)}{comment}"
+        )
+    if shape.header:
+        _check_repeated(raw, shape, starts, ends, lines)
+    separator = shape.separator
+    if found.odd or separator == SPACED:
+        out = np.empty(len(raw) + len(starts), np.uint8)
+        separator = "\t" if separator == SPACED else separator
+        size = _rewritten(np.frombuffer(raw, np.uint8), starts, ends, shape.separator == SPACED, ord(separator), out)
+        raw = out[:size].tobytes()
+    elif starts[0]:
+        raw = raw[starts[0] :]
+    columns = _cells(raw, shape, separator, forced)
     if len(columns[0]) != len(cells):
         raise DataError(f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart; write a quote in a cell as two")
     decimal = _DECIMAL.get(shape.separator)
     return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal)
 
 
-def _cells(raw, shape, forced) -> list:
+def _check_repeated(raw, shape, starts, ends, lines):
+    """Refuse a row that is the header once more, as in files that were put together."""
+    head, text = shape.first, np.frombuffer(raw, np.uint8)
+    if not head:
+        return
+    rows = np.flatnonzero(ends - starts == len(head))
+    for place, byte in enumerate(head):
+        rows = rows[text[starts[rows] + place] == byte]
+        if not len(rows):
+            return
+    raise DataError(f"{shape.name}, line {lines[rows[0]]}: it is the header once more; take it out, or say --no-header where it is a row")
+
+
+def _cells(raw, shape, separator, forced) -> list:
     import pandas
 
-    if raw.startswith(_BOM):
-        raw = b"\n" + raw  # in the middle of a text it is part of a cell, but pandas takes it away at a beginning
+    if raw.startswith(_MARK):
+        raw = _MARK + raw  # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
 
     def read(words):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return pandas.read_csv(
-                io.BytesIO(raw), sep=shape.separator, header=None, names=range(len(shape.names)), dtype=dict.fromkeys(words, str),
+                io.BytesIO(raw), sep=separator, header=None, names=range(len(shape.names)), dtype=dict.fromkeys(words, str),
                 keep_default_na=False, na_values=list(ABSENT), skipinitialspace=True, float_precision="round_trip", low_memory=False,
-                encoding="utf-8", encoding_errors="backslashreplace", index_col=False,
+                encoding="utf-8", index_col=False, skip_blank_lines=False,
             )  # fmt: skip
 
     try:
@@ -236,21 +550,27 @@ def _are_numbers(values, commas) -> bool:
 
 def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
     """The tables of all records that a binary handle gives, in order; raises what `parse` does, and KindChanged."""
-    rest, line, first, more, kinds = b"", 1, True, True, None
+    skip = shape.start
+    while skip and (data := handle.read(min(skip, chunk))):
+        skip -= len(data)
+    rest, line, first, more, kinds = b"", shape.line, True, True, None
     while more:
         data = handle.read(chunk)
         more = bool(data)
         rest += data
-        starts, _, _, end, after, _ = records(rest, shape.separator, line)
+        found = records(rest, shape.separator, line)
+        end = found.end
         if more and end == len(rest) and rest.endswith(b"\r"):
             continue  # its line feed may follow
         if more and len(rest) - end > LONGEST_RECORD:
-            raise DataError(f"{shape.name}, line {after}: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a quote open?")
+            raise DataError(
+                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a quote open?"
+            )
         end = end if more else len(rest)
         raw, rest = rest[:end], rest[end:]
-        begun = not (len(starts) and starts[0] < end)
+        begun = not (len(found.starts) and found.starts[0] < end)
         table = parse(raw, shape, line, forced, first)
-        line, first = after, first and begun
+        line, first = found.line, first and begun
         if table is None:
             continue
         words = {position for position, column in enumerate(table.columns) if isinstance(column, Words)}

@@ -3,7 +3,7 @@
 [people]
 train = "people.csv"        # beside this file
 test = "people-test.csv"    # perhaps
-task = "binary"             # perhaps; also title, target, ignore, categorical, dates, header, missing, zero_based
+task = "binary"             # perhaps; also title, target, ignore, categorical, dates, header, missing, zero_based, encoding
 """
 
 import os
@@ -16,8 +16,9 @@ from pathlib import Path
 
 from rfx import env, terminal
 from rfx import files as rfx_files
+from rfx.data import encodings
 from rfx.data.reading import MISSING, Reading
-from rfx.errors import UsageError, or_near, quoted
+from rfx.errors import DataError, UsageError, or_near, quoted
 
 TASKS = ("binary", "multiclass", "regression")
 _LARGEST = 1 << 20  # bytes of a registry
@@ -25,7 +26,7 @@ _MOST_PARTS = 100  # of a key
 _TEXT, _FLAG = "words", "true or false"
 _FIELDS = {
     "train": _TEXT, "test": _TEXT, "task": TASKS, "title": _TEXT, "target": _TEXT, "ignore": "a list of columns", "header": _FLAG,
-    "missing": MISSING, "zero_based": _FLAG, "categorical": "a list of columns", "dates": "a list of columns",
+    "missing": MISSING, "zero_based": _FLAG, "encoding": _TEXT, "categorical": "a list of columns", "dates": "a list of columns",
 }  # fmt: skip
 
 
@@ -113,10 +114,11 @@ def _text(path: str) -> str:
     if len(raw) > _LARGEST:
         raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which no registry has")
     try:
-        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise _refusal(path, line, "it is not text in UTF-8; save it in that encoding") from None
+        raw = bytes(encodings.text(raw, path))
+        encodings.check(raw, path, advice="save it in UTF-8")
+    except DataError as error:
+        raise UsageError(str(error)) from None
+    text = raw.decode().replace("\r\n", "\n")
     for number, line in enumerate(text.split("\n"), 1):
         # what tomllib takes for each part of a key grows with their number
         if line.count(".") > _MOST_PARTS and _STRING.sub("", line).count(".") > _MOST_PARTS:
@@ -182,6 +184,11 @@ def _entry(path, lines, name, entry) -> OwnSet:
             good = isinstance(value, list) and all(isinstance(column, str) for column in value)
         if not good:
             refuse(f"{key} of {name} is {quoted(value)}; it must be {wanted}", key)
+    if "encoding" in entry:
+        try:
+            encodings.known(entry["encoding"])
+        except UsageError as error:
+            refuse(f"encoding of {name}: {error}".replace("--encoding is ", ""), "encoding")
     if "train" not in entry:
         refuse(f"{name} has no field train, which names the file with its training rows")
     rows = {role: _path(path, entry[role]) for role in ("train", "test") if role in entry}
@@ -196,7 +203,7 @@ def _entry(path, lines, name, entry) -> OwnSet:
             refuse(f"{role} of {name} is {quoted(entry[role])}, which can't be read: {reason}", role)
     reading = Reading(
         entry.get("target"), entry.get("header"), entry.get("missing", "refuse"),
-        zero_based=entry.get("zero_based") or None,
+        encoding=entry.get("encoding"), zero_based=entry.get("zero_based") or None,
         **{key: tuple(entry.get(key, ())) for key in ("ignore", "categorical", "dates")},
     )  # fmt: skip
     title = entry.get("title", f"of {path}")

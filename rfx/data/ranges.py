@@ -12,12 +12,13 @@ from itertools import accumulate
 from pathlib import Path
 
 from rfx import files
-from rfx.data import archives, arrayfiles, csvtext, svmtext, tables
+from rfx.data import archives, arrayfiles, csvtext, encodings, foreign, svmtext, tables
 from rfx.data.scan import LONGEST_LINE
 from rfx.errors import DataError, UsageError
 
 CHUNK = 8 << 20  # bytes of a text that are parsed together
 _HEAD = 1 << 16
+_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,8 @@ def measured(path) -> Measured:
                 handle.seek(0)
                 head = archives.open_plain(handle).read(_HEAD)
             kind = tables.kind_of_name(path) or tables.kind_of_content(head)
+            _check_mark(head, path)
+            foreign.check(encodings.head(head), str(path), path)
             if kind not in ("libsvm", "csv", "tsv", "parquet"):
                 raise DataError(f"{path} is a .{kind} file, which workers don't read; rfx convert writes LIBSVM text, CSV or Parquet of it")
             if not size:
@@ -163,10 +166,20 @@ def _line(handle, piece) -> bytes:
 
 
 def dialect(file: Measured, header: bool | None):
-    """How a CSV text is written."""
+    """How a CSV text is written; DataError where ranges of it can't be read one without the other."""
     with opened(file.path) as raw:
-        head = (archives.open_plain(raw) if file.units == 1 else raw).read(_HEAD)
-    return csvtext.dialect(head, file.path, header, "\t" if file.kind == "tsv" else None)
+        handle = archives.open_plain(raw) if file.units == 1 else raw
+        head = handle.read(4)
+        _check_mark(head, file.path)
+        rest = archives.joined(head.removeprefix(_MARK), handle)
+        return csvtext.sample(rest.read, file.path, "\t" if file.kind == "tsv" else None).dialect(header)
+
+
+def _check_mark(head, path):
+    """Refuse texts that are not UTF-8 by their byte order mark: other ranges than the first would be read wrongly."""
+    mark = encodings.marked(head)
+    if mark is not None and mark[0] != "utf-8":
+        raise DataError(f"{path} is {mark[0]}, which workers can't read in parts; save it in UTF-8")
 
 
 # ---------------------------------------------------------------------- rows
@@ -183,6 +196,7 @@ class LibsvmRanges:
         import scipy.sparse
 
         for raw, begin in texts(piece):
+            raw = raw if begin else raw.removeprefix(_MARK)
             labels, indptr, indices, values, bad = svmtext.parse(raw, self.zero_based)
             if bad >= 0:
                 end = raw.find(b"\n", bad)
@@ -217,12 +231,15 @@ class TableRanges:
                         f"{piece.path}: a cell goes over several lines ({odd.decode('utf-8', 'replace'):.60} …), so that the file can't be "
                         "cut into ranges; save it without line ends in cells, or as Parquet"
                     )
-            if begin == 0 and self.shape.header:
-                own = csvtext.dialect(raw[:_HEAD], piece.path, True, self.shape.separator)
+            line = 1
+            if begin == 0:
+                raw = raw.removeprefix(_MARK)
+                own = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
                 if own.names != self.shape.names:
                     raise DataError(f"{piece.path} has other columns than {self.shape.name}; give files of the same columns")
+                raw, line = raw[own.start :], own.line
             try:
-                table = csvtext.parse(raw, self.shape, 1, self.forced, begin == 0)
+                table = csvtext.parse(raw, self.shape, line, self.forced, begin == 0)
             except DataError as error:
                 raise DataError(f"{error} (lines are counted from byte {begin:,})" if begin else str(error)) from None
             if table is not None:

@@ -1,10 +1,12 @@
 """Weights of rows in a file: one number a line, in the order of the training rows."""
 
+import io
 import math
 
 import numpy as np
 
 from rfx import files
+from rfx.data import encodings
 from rfx.errors import DataError
 
 
@@ -15,15 +17,14 @@ def read(path, count: int) -> np.ndarray:
     """
     found = []
     try:
-        with files.open_regular(path, "r", encoding="utf-8") as lines:
+        with files.open_regular(path, "rb") as handle:
+            lines = io.TextIOWrapper(encodings.opened(handle, files.shown(path)), "utf-8", "replace")
             for number, line in enumerate(lines, start=1):
                 found.append(_number(path, number, line))
                 if len(found) > count:
                     break
     except OSError as error:
         raise DataError(f"weights {files.shown(path)} can't be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"weights {files.shown(path)} can't be read: it is not text") from error
     if len(found) != count:
         more = f"more than {count:,}" if len(found) > count else f"{len(found):,}"
         raise DataError(f"{files.shown(path)} has {more} weights, but there are {count:,} training rows; there must be one for each")

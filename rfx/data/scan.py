@@ -3,7 +3,7 @@
 import numpy as np
 
 from rfx import files
-from rfx.data import archives, svmtext
+from rfx.data import archives, encodings, svmtext
 from rfx.errors import DataError
 
 PIECE = 8 << 20  # bytes that are read and parsed together
@@ -109,11 +109,13 @@ class Plain:
     Raises DataError where it can't be read, is damaged, or is longer than RFX_MAX_BYTES.
     """
 
-    def __init__(self, path):
+    def __init__(self, path, encoding: str | None = None):
+        """encoding: of the text, by default what its mark says, else UTF-8."""
         self.name = "standard input" if str(path) == "-" else files.shown(path)
         message = f"{self.name} holds more bytes, unpacked, than RFX_MAX_BYTES says"
         try:
-            self._handle = archives.open_plain(files.standard_input() if str(path) == "-" else path, message=message)
+            plain = archives.open_plain(files.standard_input() if str(path) == "-" else path, message=message)
+            self._handle = encodings.opened(plain, self.name, encoding)
         except archives.DAMAGE as error:
             raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from rfx import files, terminal
-from rfx.data import archives, labelwords, schema, sequences, svmtext, textcache
+from rfx.data import archives, encodings, labelwords, schema, sequences, svmtext, textcache
 from rfx.errors import DataError, RfxWarning
 
 _VALUES_A_BLOCK = 1 << 16
@@ -27,8 +27,14 @@ class Text:
     """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw (bytes or mmap), and
     status (the file's os.stat_result, or None where a cache could not tell whether it has changed)."""
 
-    def __init__(self, path, content=None):
-        """content: the plain bytes, where they were read already."""
+    def __init__(self, path, content=None, encoding=None):
+        """content: the plain bytes, where they were read already. encoding: of the text, by default what its mark says, else UTF-8."""
+        self._open(path, content)
+        if encodings.remembered(encoding) is not None:
+            self.status = None
+        self.raw = encodings.text(self.raw, self.name, encoding)
+
+    def _open(self, path, content):
         self.path, self.status = None, None
         if content is not None:
             self.name, self.raw = "standard input" if str(path) == "-" else files.shown(path), content
@@ -127,6 +133,8 @@ def _worded(text, zero_based, labels):
     """The arrays of a text whose labels are words, or, where they may, lacking."""
     if not labelwords.recognised(text.raw):
         return _parsed(Text(text.path or "-", labelwords.unlabelled(text.raw)), zero_based)
+    if not labels.optional:
+        encodings.check(bytes(text.raw), text.name)
     raw, words = labelwords.numbered(text.raw, text.name)
     _, *arrays = _parsed(Text(text.path or "-", raw), zero_based)
     if labels.optional:

@@ -4,6 +4,7 @@ By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, w
 """
 
 import io
+import logging
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rfx import files
-from rfx.data import archives, arrayfiles, csvtext, labelwords, sequences, svmlight
+from rfx.data import archives, arrayfiles, csvtext, encodings, foreign, labelwords, sequences, svmlight
+from rfx.data.header import is_value
 from rfx.data.learner import learn
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
 from rfx.data.schema import Input, Schema, encode_labels, places
@@ -23,6 +25,7 @@ _SUFFIXES = {
     ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
 }  # fmt: skip
 _HEAD = 1 << 16
+log = logging.getLogger(__name__)
 TABLES = ("csv", "tsv", "npy", "npz", "parquet")
 
 
@@ -48,8 +51,11 @@ class File:
     Raises DataError where it can't be read.
     """
 
-    def __init__(self, path, table: bool = False):
-        """table: whether one is expected, so that text that could be either is one."""
+    def __init__(self, path, table: bool = False, encoding: str | None = None):
+        """table: whether one is expected, so that text that could be either is one. encoding: of a text, where it is said."""
+        if encoding is not None:
+            encodings.known(encoding)
+        self.encoding = encoding
         self.path = str(path)
         self.name = "standard input" if self.path == "-" else files.shown(path)
         self._content = None
@@ -59,9 +65,10 @@ class File:
         elif Path(path).is_fifo():
             with files.open_regular(path, pipes=True) as handle:  # a pipe is read once
                 self._content = _whole(handle, self.name)
-        self.kind = (None if self.path == "-" else kind_of_name(path)) or self._told(table)
+        self.kind = self._told(None if self.path == "-" else kind_of_name(path), table)
 
-    def _told(self, table):
+    def _told(self, named, table):
+        """What the file is: by its name, else by how it begins."""
         head = self._content[:_HEAD] if self._content is not None else b""
         if self._content is None:
             try:
@@ -69,12 +76,18 @@ class File:
                     head = handle.read(_HEAD)
             except OSError as error:
                 raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
-            if kind_of_content(head) not in ("npz", "parquet", "npy") and archives.codec(head[:8]):
+            if foreign.recognised(head) is None and kind_of_content(head) not in ("npz", "parquet", "npy") and archives.codec(head[:8]):
                 with self.open() as handle:
                     head = _read(handle, _HEAD, self.name)
-        kind = kind_of_content(bytes(head))
+        if named in ("npz", "parquet", "npy"):
+            return named
+        head = encodings.head(bytes(head), self.encoding)
+        foreign.check(head, self.name, self.path)
+        if named is not None:
+            return named
+        kind = kind_of_content(head)
         plain = labelwords.recognised(head) or labelwords.lacking(head)
-        return "csv" if table and kind == "libsvm" and not _has_entry(bytes(head)) and (plain or csvtext.is_number(_first(head))) else kind
+        return "csv" if table and kind == "libsvm" and not _has_entry(head) and (plain or csvtext.is_number(_first(head))) else kind
 
     def open(self):
         """A binary handle on the content, unpacked where that is text."""
@@ -88,13 +101,45 @@ class File:
 
     def libsvm(self):
         """What svmlight.read takes as its path."""
-        return svmlight.Text(self.path, self._content) if self._content is not None else self.path
+        if self._content is None and self.encoding is None:
+            return self.path
+        return svmlight.Text(self.path, self._content, self.encoding)
 
-    def dialect(self, header: bool | None) -> csvtext.Dialect:
-        """How a CSV text is written."""
+    def text(self):
+        """A binary handle on a text as UTF-8."""
+        return encodings.opened(_Checked(self.open(), self.name), self.name, self.encoding)
+
+    def csv_format(self, shape: csvtext.Dialect) -> FileFormat:
+        """How a CSV text is written, for a model."""
+        encoding = encodings.remembered(self.encoding)
+        return FileFormat(self.kind, header=shape.header, separator=shape.separator, encoding=encoding)
+
+    def expect(self, encoding: str | None) -> None:
+        """Take a text for one in that encoding, a model's, where nothing is said of it and it is not UTF-8."""
+        if encoding is None or self.encoding is not None:
+            return
         with self.open() as handle:
             head = _read(handle, _HEAD, self.name)
-        return csvtext.dialect(head, self.name, header, "\t" if self.kind == "tsv" else None)
+        if encodings.marked(head) is not None:
+            return
+        with self.open() as handle:
+            good, plain = encodings.is_utf8(_Checked(handle, self.name))
+        if not good:
+            self.encoding = encoding
+        elif not plain:
+            log.warning("%s is UTF-8 and read so, although the training file was %s", self.name, encoding)
+
+    def dialect(self, reading: Reading, schema: Schema | None = None) -> csvtext.Dialect:
+        """How a CSV text is written; schema: of the model that its rows are for."""
+        known = None if schema is None else schema.format
+        check_header(reading, known, self.name)
+        separator = "\t" if self.kind == "tsv" else None
+        with self.text() as handle:
+            if schema is None or schema.inputs is None:
+                return csvtext.sample(handle.read, self.name, separator).dialect(reading.header)
+            widths = (schema.size, schema.size - 1)
+            found = csvtext.sample(handle.read, self.name, separator, widths, None if known is None else known.separator)
+        return found.dialect(has_header(found, reading, schema))
 
     def read(self, reading: Reading, schema: Schema | None = None):
         """A Table, or (X, column of targets or None) of a sparse matrix; schema: what columns are words in."""
@@ -120,15 +165,15 @@ class File:
         return frozenset(position - (position > at) for position in found - {at}) if lacking else found
 
     def _csv(self, reading, schema):
-        known = None if schema is None else schema.format
-        check_header(reading, known, self.name)
-        shape = self.dialect(reading.header if known is None or known.header is None else known.header)
-        self.format = FileFormat(self.kind, header=shape.header, separator=shape.separator)
+        shape = self.dialect(reading, schema)
+        for note in shape.notes:
+            log.warning(note)
         forced = words_of(shape, schema, reading)
         while True:
             try:
-                with self.open() as handle:
-                    parts = list(csvtext.tables(_Checked(handle, self.name), shape, forced))
+                self.format = self.csv_format(shape)
+                with self.text() as handle:
+                    parts = list(csvtext.tables(handle, shape, forced))
                 if not parts:
                     raise DataError(f"{self.name} has no rows, only a header" if shape.header else f"{self.name} has no rows")
                 return joined(parts)
@@ -149,14 +194,66 @@ def words_of(shape: csvtext.Dialect, schema: Schema | None, reading: Reading | N
     return frozenset(schema.word_positions()) if len(shape.names) == schema.size else frozenset()
 
 
+def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
+    """Whether a CSV text for a model that learnt from a table begins with a header.
+
+    Raises DataError where the text and the training file differ in that so that rows or columns would be mistaken.
+    """
+    names, cells = {column.name for column in schema.inputs}, found.cells
+    if schema.named and names <= set(cells):
+        return True if reading.header is None else reading.header
+    if reading.header is not None:
+        return reading.header
+    shift = schema.target[1] if schema.target is not None and len(cells) == schema.size - 1 else schema.size
+    places = [column.position - (column.position > shift) for column in schema.inputs]
+    known = [cells[place] in (column.categories or ()) for place, column in zip(places, schema.inputs) if place < len(cells)]
+    if schema.named:
+        if any(name in cells and not is_value(name) for name in names):
+            return True
+        guess = found.guess()
+        if guess.header and not any(known):
+            return True
+        if guess.doubt and not any(known):
+            raise DataError(
+                f"{found.name}, line {found.line}: it may be a header or a row ({', '.join(cells):.80}); write the model's header above "
+                f"the rows: {found.separator.join(column.name for column in schema.inputs):.200}"
+            )
+        log.warning(
+            "%s does not begin with the model's header, so that its columns are taken in the order of the training file", found.name
+        )
+        return False
+    guess = found.guess()
+    if any(known) or not (guess.header or guess.doubt) or (guess.doubt and any(map(is_value, cells))):
+        return False
+    raise DataError(
+        f"{found.name}, line {found.line}: it is a header ({', '.join(cells):.80}), but the model was trained on a file without one; take "
+        "the line out"
+    )
+
+
 class _Checked:
     """A handle whose damage is a sentence."""
 
     def __init__(self, handle, name):
         self._handle, self._name = handle, name
 
-    def read(self, count):
+    def read(self, count=-1):
         return _read(self._handle, count, self._name)
+
+    def seekable(self):
+        return self._handle.seekable()
+
+    def seek(self, place):
+        return self._handle.seek(place)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self._handle.close()
 
 
 def _read(handle, count, name):
@@ -194,16 +291,18 @@ def _has_entry(head) -> bool:
 # ---------------------------------------------------------------------- rows
 
 
-def check_reading(file: File, reading: Reading) -> None:
-    """Refuse what only tables have for LIBSVM text, with a UsageError."""
-    if file.kind != "libsvm":
+def check_reading(kind: str, name: str, reading: Reading) -> None:
+    """Refuse, with a UsageError, what only tables have for LIBSVM text, and the encoding of what is no text."""
+    if reading.encoding is not None and kind not in ("csv", "tsv", "libsvm"):
+        raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; leave it out")
+    if kind != "libsvm":
         return
     given = {"--target": reading.target, "--header": reading.header, "--ignore": reading.ignore or None}
     given |= {"--categorical": reading.categorical or None, "--dates": reading.dates or None}
     given["--missing"] = None if reading.missing == "refuse" else reading.missing
     for option, value in given.items():
         if value is not None:
-            raise UsageError(f"{option} is for tables such as CSV, but {file.name} is LIBSVM text")
+            raise UsageError(f"{option} is for tables such as CSV, but {name} is LIBSVM text")
 
 
 def plain_rows(content, name: str):
@@ -225,8 +324,8 @@ def training_rows(path, reading: Reading, cut):
 
     cut: a function of the number of rows that returns the numbers of the training rows and of the others, either None for all.
     """
-    file = File(path)
-    check_reading(file, reading)
+    file = File(path, encoding=reading.encoding)
+    check_reading(file.kind, file.name, reading)
     content = None if file.kind == "libsvm" else file.read(reading)
     if isinstance(content, Table):
         train, test = cut(content.n_rows)
@@ -237,7 +336,8 @@ def training_rows(path, reading: Reading, cut):
         labels = svmlight.Labels()
         zero_based = bool(reading.zero_based)
         X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
-        schema = Schema(labels=labels.names, format=FileFormat("libsvm", zero_based if issparse(X) else None))
+        base, encoding = zero_based if issparse(X) else None, encodings.remembered(reading.encoding)
+        schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
     else:
         X, y, schema = plain_rows(content, file.name)
         schema = replace(schema or Schema(), format=file.format)
@@ -261,7 +361,9 @@ def other_rows(path, schema: Schema | None, n_inputs, reading=None, letters=None
     reading = reading or Reading()
     known = None if schema is None else schema.format
     by_name = schema is not None and schema.inputs is not None
-    file = File(path, table=by_name)
+    file = File(path, by_name, reading.encoding)
+    if known is not None and file.kind in ("csv", "tsv", "libsvm"):
+        file.expect(known.encoding)
     if file.kind != "libsvm":
         content = file.read(reading, schema)
         if isinstance(content, Table):

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import logging
 import os
 import stat
 from dataclasses import replace
@@ -10,13 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import files
-from rfx.data import archives, csvtext, svmtext, tables
+from rfx.data import archives, csvtext, encodings, svmtext, tables
 from rfx.data.learner import Learner
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.scan import LONGEST_LINE
 from rfx.data.stream import Source
 from rfx.errors import DataError
 
+log = logging.getLogger(__name__)
 # Bytes of text that are parsed together, and that are compared at each of so many places of a file.
 CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
 HEAD = 1 << 16  # bytes that tell how a CSV text is written
@@ -29,9 +31,10 @@ class TextSource(Source):
     input that was changed or cut off is refused.
     """
 
-    def __init__(self, path, n_inputs=None, chunk=CHUNK):
-        """Raises DataError where the file can't be read."""
+    def __init__(self, path, n_inputs=None, chunk=CHUNK, encoding=None):
+        """encoding: of the text, by default what its mark says, else UTF-8. Raises DataError where the file can't be read."""
         super().__init__()
+        self.encoding = encoding
         self.path, self.n_inputs, self._size = str(path), n_inputs, chunk
         self.name = "standard input" if self.path == "-" else files.shown(path)
         self.rewindable = self.path != "-" and stat.S_ISREG(_status(path, self.name).st_mode)
@@ -39,7 +42,8 @@ class TextSource(Source):
 
     def _open(self):
         try:
-            self._handle = archives.open_plain(files.standard_input() if self.path == "-" else self.path)
+            plain = archives.open_plain(files.standard_input() if self.path == "-" else self.path)
+            self._handle = encodings.opened(plain, self.name, self.encoding)
         except archives.DAMAGE as error:
             raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
         self._digest, self._offset, self._line, self._rest = hashlib.blake2b(digest_size=16), 0, 1, b""
@@ -142,8 +146,8 @@ def _status(path, name):
 class LibsvmSource(TextSource):
     """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a larger one is refused later."""
 
-    def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK):
-        super().__init__(path, n_inputs, chunk)
+    def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK, encoding=None):
+        super().__init__(path, n_inputs, chunk, encoding)
         self.zero_based = zero_based
 
     def widths(self):
@@ -176,13 +180,23 @@ class CsvSource(TextSource):
     """CSV text, read as its schema has it: that given, else one learnt in a pass of its own, of standard input from the first `chunk`."""
 
     def __init__(self, path, reading=None, schema=None, chunk=CHUNK):
-        super().__init__(path, None, chunk)
         reading = reading or Reading()
-        head = b""
-        while len(head) < max(HEAD, chunk) and (more := self._bytes(max(HEAD, chunk) - len(head))):
-            head += more
+        super().__init__(path, None, chunk, reading.encoding)
+        head = bytearray()
+
+        def read(count):
+            data = self._bytes(count)
+            head.extend(data)
+            return data
+
         separator = "\t" if archives.plain_name(self.path).endswith((".tsv", ".tab")) else None
-        self.shape = csvtext.dialect(head[:HEAD], self.name, reading.header, separator)
+        found = csvtext.sample(read, self.name, separator)
+        self.shape = found.dialect(reading.header if schema is None else tables.has_header(found, reading, schema))
+        for note in self.shape.notes:
+            log.warning(note)
+        while not self.rewindable and len(head) < max(HEAD, chunk) and read(max(HEAD, chunk) - len(head)):
+            pass
+        head = bytes(head)
         self.schema = schema or self._learnt(reading, head)
         self.n_inputs, self._forced = self.schema.width, tables.words_of(self.shape, self.schema)
         if self.rewindable:
@@ -196,7 +210,7 @@ class CsvSource(TextSource):
             learner = Learner(reading, bounded=True)
             if self.rewindable:
                 self._open()
-            handle = self._handle if self.rewindable else io.BytesIO(head[: csvtext.whole_records(head, self.shape.separator)])
+            handle = self._handle if self.rewindable else io.BytesIO(head[: self._whole(head)])
             try:
                 for table in csvtext.tables(handle, self.shape, forced):
                     learner.update(table)
@@ -208,14 +222,22 @@ class CsvSource(TextSource):
             if learner.columns is None:
                 raise DataError(f"{self.name} has no rows")
             kind = "tsv" if self.shape.separator == "\t" else "csv"
-            form = FileFormat(kind, header=self.shape.header, separator=self.shape.separator)
+            encoding = encodings.remembered(self.encoding)
+            form = FileFormat(kind, header=self.shape.header, separator=self.shape.separator, encoding=encoding)
             return replace(learner.finish(), format=form)
 
+    def _above(self, raw) -> int:
+        """The bytes of raw, which follows what was read so far, that stand above the first record."""
+        return max(0, self.shape.start - self._offset)
+
     def _whole(self, raw):
-        return csvtext.whole_records(raw, self.shape.separator)
+        above = self._above(raw)
+        return above + csvtext.whole_records(raw[above:], self.shape.separator) if len(raw) > above else 0
 
     def parse(self, raw, line, last):
-        table = csvtext.parse(raw, self.shape, line, self._forced)
+        first = self._offset == len(raw)  # all that was read so far
+        above = self.shape.start if first else 0
+        table = csvtext.parse(raw[above:], self.shape, self.shape.line if first else line, self._forced, first)
         if table is None:
             return np.zeros((0, self.n_inputs)), np.zeros(0)
         return self.schema.encode(table)

@@ -31,6 +31,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from rfx.data import encodings
 from rfx.errors import UsageError, or_near
 from rfx.experiments import catalogue
 
@@ -125,7 +126,7 @@ def _content(path) -> dict:
     if len(raw) > _MOST_BYTES:
         raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes, so it is no plan")
     try:
-        text = raw.decode()
+        text = bytes(encodings.text(raw, str(path))).decode()
         for line in text.splitlines():
             ends = line.split("=")[:-1] + ([line] if line.lstrip().startswith("[") else [])
             if any(end.count(".") > _MOST_PARTS for end in ends):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfx import cluster, data
-from rfx.data import ranges, registry, tables
+from rfx.data import encodings, ranges, registry, tables
 from rfx.data.csvtext import KindChanged
 from rfx.data.learner import Learner
 from rfx.data.loading import Split
@@ -35,6 +35,8 @@ def check(method, spec: dict) -> None:
     for name in _WITHOUT:
         if spec.get(name):
             raise UsageError(f"--{name.replace('_', '-')} is for rows in one process; leave it out, or --scheduler")
+    if encodings.remembered((spec.get("reading") or {}).get("encoding")) is not None:
+        raise UsageError("--encoding is for rows in one process; leave it out, or --scheduler, or save the files in UTF-8")
     spread.check(method)
     path = str(spec["dataset"])
     if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
@@ -101,7 +103,7 @@ def _rows(files, spec, workers, method):
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = _reading(spec)
     if files[0].kind == "libsvm":
-        tables.check_reading(_Libsvm(files[0].path), reading)
+        tables.check_reading("libsvm", files[0].path, reading)
         reader = ranges.LibsvmRanges(bool(reading.zero_based))
         schema = Schema(format=FileFormat("libsvm", reader.zero_based))
     else:
@@ -115,13 +117,6 @@ def _reading(spec) -> Reading:
     return Reading(**spec.get("reading") or {}, zero_based=spec.get("zero_based") or None)
 
 
-class _Libsvm:
-    kind = "libsvm"
-
-    def __init__(self, name):
-        self.name = name
-
-
 # ---------------------------------------------------------------------- tables
 
 
@@ -130,6 +125,8 @@ def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
     shape, forced = None, frozenset()
     if files[0].kind != "parquet":
         shape = workers.result(workers.submit(ranges.dialect, files[0], reading.header))
+        for note in shape.notes:
+            log.warning(note)
         forced = tables.words_of(shape, None, reading)
     while True:
         reader = ranges.TableRanges(shape, forced, exact=frozenset(reading.categorical))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rfx import data, files, methods
-from rfx.data import archives, csvtext, tables
+from rfx.data import archives, encodings, foreign, tables
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.schema import Schema
@@ -60,7 +60,7 @@ def train(method, spec: dict) -> Split:
     if spec.get("split"):
         raise UsageError(f"--split is {spec['split']}, but a stream is not split; give --test FILE")
     plain, reading = archives.plain_name(path), _reading(spec)
-    if _is_csv(path):
+    if _is_csv(path, reading):
         if n_inputs:
             raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
         source = CsvSource(path, reading)
@@ -68,10 +68,10 @@ def train(method, spec: dict) -> Split:
         if method.params["task"] is None:
             method.params["task"] = source.schema.task()
     else:
-        if spec.get("reading"):
-            raise UsageError(f"--{next(iter(spec['reading']))} is for tables such as CSV, but {path} is LIBSVM text")
-        source = LibsvmSource(path, n_inputs or (None if path == "-" else _width(path, reading)), bool(reading.zero_based))
-        method.schema = Schema(format=FileFormat("libsvm", source.zero_based))
+        tables.check_reading("libsvm", str(path), reading)
+        width = n_inputs or (None if path == "-" else _width(path, reading))
+        source = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
+        method.schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
     if spec.get("test"):
         split.X_test, split.y_test = _test_rows(spec, source, method.schema)
@@ -84,19 +84,24 @@ def _reading(spec) -> Reading:
     return Reading(**spec.get("reading") or {}, zero_based=spec.get("zero_based") or None)
 
 
-def _is_csv(path) -> bool:
-    """By its name; of standard input, and where the name says nothing, by how the text begins."""
-    kind = None if path == "-" else tables.kind_of_name(path)
-    if kind is not None:
-        return kind in ("csv", "tsv")
+def _is_csv(path, reading) -> bool:
+    """By its name; of standard input, and where the name says nothing, by how the text begins. DataError for what is no text of rows."""
     if path == "-":
-        return hasattr(files.standard_input(), "peek") and csvtext.looks_like(files.standard_input().peek(1))
-    return Path(path).is_file() and tables.File(path).kind == "csv"
+        stdin = files.standard_input()
+        head = encodings.head(stdin.peek(1), reading.encoding) if hasattr(stdin, "peek") else b""
+        foreign.check(head, "standard input")
+        return tables.kind_of_content(head) == "csv"
+    if not Path(path).is_file():
+        return tables.kind_of_name(path) in ("csv", "tsv")
+    kind = tables.File(path, encoding=reading.encoding).kind
+    if kind not in ("csv", "tsv", "libsvm"):
+        raise UsageError(f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; leave out --stream")
+    return kind != "libsvm"
 
 
 def _width(path, reading):
     """The columns of a LIBSVM file, by a pass over it."""
-    source, widest = LibsvmSource(path, None, bool(reading.zero_based)), 0
+    source, widest = LibsvmSource(path, None, bool(reading.zero_based), encoding=reading.encoding), 0
     for width in source.widths():
         widest = max(widest, width)
     return widest or None

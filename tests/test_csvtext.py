@@ -225,9 +225,9 @@ def test_lines_that_are_no_rows_are_named(text, message):
 
 
 def test_a_header_may_be_of_any_length():
-    wide = [f"gene{number:05d}" for number in range(20_000)]
-    text = ",".join([*wide, "target"]) + "\n" + ",".join(["1"] * 20_000 + ["x"]) + "\n"
-    assert len(text) > 3 * 65_536 and read(text).names[-2:] == ["gene19999", "target"]
+    wide = [f"gene{number:05d}" + "x" * 191 for number in range(1000)]
+    text = ",".join([*wide, "target"]) + "\n" + ",".join(["1"] * 1000 + ["x"]) + "\n"
+    assert len(text) > 3 * 65_536 and read(text).names[-2:] == [wide[-1], "target"]
     name = "t" * 200_000
     assert read(f'a,"{name}"\n1,2\n').names == ["a", name]
 

@@ -18,7 +18,7 @@ from rfx import env, terminal
 from rfx import files as rfx_files
 from rfx.data import encodings
 from rfx.data.reading import MISSING, Reading
-from rfx.errors import DataError, UsageError, or_near, quoted
+from rfx.errors import UsageError, or_near, quoted
 
 TASKS = ("binary", "multiclass", "regression")
 _LARGEST = 1 << 20  # bytes of a registry
@@ -114,11 +114,10 @@ def _text(path: str) -> str:
     if len(raw) > _LARGEST:
         raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which no registry has")
     try:
-        raw = bytes(encodings.text(raw, path))
-        encodings.check(raw, path, advice="save it in UTF-8")
-    except DataError as error:
-        raise UsageError(str(error)) from None
-    text = raw.decode().replace("\r\n", "\n")
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise _refusal(path, line, "it is not text in UTF-8; save it in that encoding") from None
     for number, line in enumerate(text.split("\n"), 1):
         # what tomllib takes for each part of a key grows with their number
         if line.count(".") > _MOST_PARTS and _STRING.sub("", line).count(".") > _MOST_PARTS:

@@ -1,5 +1,6 @@
 """npy, npz and Parquet files: what each kind of array and column is read as, or the sentence that refuses it, and the memory."""
 
+import decimal
 import io
 import re
 import resource
@@ -12,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from rfx.cli import main
-from rfx.data import arrayfiles, tables
+from rfx.data import arrayfiles, ranges, tables
 from rfx.data.learner import learn
 from rfx.data.reading import Reading
 from rfx.data.table import Words
@@ -141,6 +142,21 @@ def test_an_array_of_words_is_numbers_where_a_column_has_nothing_else(tmp_path, 
         assert "the words of" in caplog.text and "are read as numbers in the columns 1, 3" in caplog.text
 
 
+@pytest.mark.parametrize("labels", [("0", "1"), ("007", "7"), (b"10", b"20")])
+def test_targets_that_are_words_of_digits_are_labels(labels, tmp_path, capfd):
+    path = saved(tmp_path / "a.npz", X=X, y=np.where(Y, *labels))
+    assert rfx(capfd, *FAST, "--data", path, "--model", tmp_path / "m.npz")[0] == 0
+    code, out, _ = rfx(capfd, "predict", tmp_path / "m.npz", path)
+    assert code == 0 and set(out.split()) == {label if isinstance(label, str) else label.decode() for label in labels}
+
+
+def test_words_of_digits_in_parquet_are_categories(tmp_path, capfd):
+    zips = np.where(np.arange(N) % 3, "94105", "02139")
+    path = written(tmp_path / "a.parquet", {"a": X[:, 0], "zip": zips, "y": np.where(Y, "p", "q")})
+    code, out, _ = rfx(capfd, *FAST, "--data", path)
+    assert code == 0 and "60 rows x 3 inputs, binary" in out
+
+
 def test_a_column_of_words_stays_one_for_the_model(tmp_path, capfd):
     """The training rows have a word among the digits of a column, the rows to predict do not."""
     rows = np.array([["01", "a"], ["2", "b"], ["x", "a"], ["z", "b"]] * 15)
@@ -223,6 +239,36 @@ def test_columns_of_lists_are_refused_before_they_are_read(tmp_path):
             read(written(tmp_path / "a.parquet", {"a": pyarrow.array(column), "y": [0, 1, 0]}))
     with pytest.raises(DataError, match="column 'a' is of type fixed_size_binary"):
         read(written(tmp_path / "a.parquet", {"a": pyarrow.array([b"x" * 99] * 3, pyarrow.binary(99)), "y": [0, 1, 0]}))
+
+
+def test_decimal_numbers_are_those_of_a_text(tmp_path):
+    decimals = [decimal.Decimal(number).scaleb(-2) for number in range(-999, 999)]
+    found = read(written(tmp_path / "a.parquet", {"a": decimals, "y": np.arange(len(decimals))}))
+    assert found.columns[0].tolist() == [float(number) for number in decimals]
+
+
+def test_a_file_larger_than_memory_is_read_by_row_groups(tmp_path, monkeypatch):
+    """As workers read it: each row group must fit, and not all of them."""
+    path = written(tmp_path / "a.parquet", {"a": np.arange(4000.0), "y": np.arange(4000) % 2}, row_group_size=1000)
+    monkeypatch.setenv("RFX_MAX_BYTES", "40000")
+    with pytest.raises(DataError, match="more than memory holds"):
+        read(path)
+    assert ranges.measured(path).units == 4
+    parts = ranges.TableRanges().tables(ranges.Piece(str(path), 1, 3, False))
+    assert np.concatenate([part.columns[0] for part in parts]).tolist() == list(range(1000, 3000))
+
+
+@pytest.mark.parametrize("y, message", [(np.array("a"), "its targets have the shape"), (np.array(["nan"]), "target has no value")])
+def test_targets_of_a_sparse_matrix_are_one_for_each_row(y, message, tmp_path):
+    matrix = sp.csr_matrix(np.ones((1, 2)))
+    parts = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data, "shape": matrix.shape, "format": b"csr"}
+    with pytest.raises(DataError, match=message):
+        read(saved(tmp_path / "a.npz", **parts, y=y))
+
+
+def test_rows_without_columns_are_refused_beside_several_targets_too(tmp_path):
+    with pytest.raises(DataError, match=r"an array of the shape \(60, 0\)"):
+        read(saved(tmp_path / "a.npz", X=np.zeros((N, 0)), y=np.zeros((N, 2))))
 
 
 # ---------------------------------------------------------------------- memory

@@ -138,7 +138,9 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
         raise _no_numbers(array, name, "its array")
     if y is None:
         return Table(name, titles, names is not None, columns)
-    return Table(name, [*titles, "y"], names is not None, [*columns, vector(y, name)], own_target=len(columns))
+    own = vector(y, name)
+    typed = frozenset({"y"}) if isinstance(own, Words) else frozenset()
+    return Table(name, [*titles, "y"], names is not None, [*columns, own], own_target=len(columns), typed=typed)
 
 
 def _of_words(array, titles, name, forced):
@@ -221,6 +223,8 @@ def npz(file, name: str, forced=_none_forced):
         y = _one_column(next((arrays[key] for key in _TARGETS if key in arrays), None))
         if arrays.keys() >= _SPARSE:
             X = _sparse(arrays)
+            if y is not None and y.ndim not in (1, 2):
+                raise DataError(f"{name} has {X.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}")
             return X, None if y is None else _beside(_numbers(y, name) if y.ndim == 2 else vector(y, name), X, name)
     X = next(arrays[key] for key in _INPUTS if key in arrays)
     if y is not None and y.ndim == 2 and y.shape[1] > 1:
@@ -263,7 +267,7 @@ def _member(archive, info, form):
 
 def _numbers(values, name) -> np.ndarray:
     """An array (n, k) of numbers as float64."""
-    if values.ndim != 2 or values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+    if values.ndim != 2 or not values.size or values.dtype.kind not in "fiub" or not np.isfinite(values).all():
         raise DataError(f"{name} has an array of the shape {values.shape} that is not of rows of finite numbers")
     return values.astype(np.float64)
 
@@ -271,6 +275,8 @@ def _numbers(values, name) -> np.ndarray:
 def _beside(column, X, name):
     if len(column) != X.shape[0]:
         raise DataError(f"{name} has {X.shape[0]:,} rows, but {len(column):,} targets")
+    if isinstance(column, Words) and (column.codes < 0).any():
+        raise DataError(f"{name}, row {int(np.argmax(column.codes < 0)) + 1}: its target has no value; give it one")
     return column
 
 
@@ -310,7 +316,6 @@ def parquet_file(file, name: str, words=()):
         import pyarrow.parquet
     except ImportError:
         raise DataError(f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'") from None
-    parquetpages.check_footer(file, archives.most_held(), name)
     try:
         return pyarrow.parquet.ParquetFile(file, read_dictionary=list(words))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
@@ -329,11 +334,19 @@ def parquet(file, name: str, exact: frozenset = frozenset()) -> Table:
     content = ParquetGroups(file, name, exact)
     if not content.n_rows or not content.n_columns:
         raise DataError(f"{name} has no rows or no columns")
-    return joined(content.tables(range(content.n_groups)))
+    _check_size(content.n_columns * (_A_COLUMN + 8 * content.n_rows), name)
+    held, found = 0, []
+    for table, size in content.sized(range(content.n_groups)):
+        held += size
+        _check_size(held, name)
+        found.append(table)
+    if not found:
+        raise DataError(f"{name} has no rows or no columns")
+    return joined(found)
 
 
 class ParquetGroups:
-    """The row groups of a Parquet file, a seekable binary handle, as Tables; no more is held than most_held says.
+    """The row groups of a Parquet file, a seekable binary handle, as Tables; none is larger than most_held says.
 
     Pages are looked at before they are unpacked, and words are read as numbers of different words. Raises DataError where
     the file is none, has columns of other kinds than rfx reads, or is too large. exact: the names of columns that are wanted
@@ -342,8 +355,12 @@ class ParquetGroups:
 
     def __init__(self, file, name: str, exact: frozenset = frozenset()):
         self.file, self.name, self.exact = file, name, exact
+        try:
+            self._chunks = parquetpages.chunks(file, archives.most_held(), name)
+        except ValueError as error:
+            raise _no_parquet(name, error) from None
         plain = parquet_file(file, name)
-        self.schema, self.n_groups = plain.schema_arrow, plain.num_row_groups
+        self.schema, self.n_groups = plain.schema_arrow, len(self._chunks)
         self.n_rows, self.n_columns = plain.metadata.num_rows, len(self.schema.names)
         self._plain = plain
         if len(set(self.schema.names)) < self.n_columns:
@@ -351,7 +368,6 @@ class ParquetGroups:
         self._check_kinds()
         self._words = [field.name for field in self.schema if _is_bytes(field.type)]
         self._content = parquet_file(file, name, self._words)
-        _check_size(self.n_columns * (_A_COLUMN + 8 * self.n_rows), name)
 
     def _check_kinds(self):
         import pyarrow
@@ -365,32 +381,32 @@ class ParquetGroups:
                 raise _not_read(self.name, field.name, field.type)
 
     def tables(self, groups):
-        """The Tables of row groups, by their numbers."""
+        """The Tables of row groups, by their numbers; each is as large as memory holds at most."""
+        return (table for table, _ in self.sized(groups))
+
+    def sized(self, groups):
+        """(Table, bytes that it takes) of row groups, by their numbers."""
         import pyarrow
 
-        held = rows = 0
         for group in groups:
             try:
                 read = self._read(group)
             except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
                 raise _no_parquet(self.name, error) from None
-            rows += read.num_rows
             if not read.num_rows:
                 continue
-            held += sum(self._size(column) for column in read.columns)
+            held = sum(self._size(column) for column in read.columns)
             _check_size(held, self.name)
-            yield parquet_table(read, self.name, self.schema, self.exact)
+            yield parquet_table(read, self.name, self.schema, self.exact), held
 
     def _read(self, group):
         """The pyarrow table of a row group, the words of which are numbered."""
-        metadata = self._plain.metadata.row_group(group)
         unpacked, delta = 0, []
-        for number in range(metadata.num_columns):
-            column = metadata.column(number)
+        for column in self._chunks[group]:
             found = parquetpages.pages(self.file, column)
-            unpacked += found.unpacked + 8 * column.num_values
-            if found.delta and column.path_in_schema in self._words:
-                delta.append((column.path_in_schema, found.unpacked))
+            unpacked += found.unpacked + 8 * column.n_values
+            if found.delta and ".".join(column.path) in self._words:
+                delta.append((".".join(column.path), found.unpacked))
         _check_size(unpacked, self.name)
         late = dict(delta)
         read = self._content.read_row_group(group, [name for name in self.schema.names if name not in late])
@@ -481,6 +497,8 @@ def _arrow(column, title, name, as_words):
     if types.is_boolean(kind):
         column = pyarrow.compute.if_else(column, "True", "False")
         kind = column.type
+    if types.is_decimal(kind):
+        column = column.cast(pyarrow.string())  # as a text has it: the cast to float64 is not to the nearest one
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         if not (as_words and types.is_integer(kind)):
             values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)

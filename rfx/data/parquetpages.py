@@ -11,10 +11,21 @@ from rfx.errors import DataError
 
 _LONGEST_HEADER = 16 << 20  # bytes; pyarrow's own limit
 _WINDOW = 1 << 14  # bytes that are read to find a header in
+_DEEPEST = 32  # of structs and lists in one another
 _DATA, _DATA_V2, _DICTIONARY = 0, 3, 2
 _DELTA = (6, 7)  # the encodings that write words as differences: DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY
 _SMALLEST_FOOTER = 1 << 20  # bytes of a directory that is read in any case
 _FOOTER_GROWTH = 64  # bytes of memory that a byte of the directory may take
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The pages of a column in a row group: its number of values, where the pages begin, and their bytes."""
+
+    path: tuple[str, ...]
+    n_values: int
+    start: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -25,27 +36,45 @@ class Pages:
     delta: bool
 
 
-def check_footer(handle, most: int, name: str) -> None:
-    """Refuse, with a DataError, a file whose directory takes more memory than `most` bytes."""
-    size = handle.seek(0, io.SEEK_END)
-    handle.seek(max(0, size - 8))
-    footer = int.from_bytes(handle.read(8)[:4], "little") if size >= 12 else 0
-    handle.seek(0)
-    if min(footer, size) > max(_SMALLEST_FOOTER, most // _FOOTER_GROWTH):
-        raise DataError(f"{name} has a directory of {footer:,} bytes, more than memory holds when it is read")
+def chunks(handle, most: int, name: str) -> list[list[Chunk]]:
+    """The column chunks of each row group of a file, a seekable binary handle; pyarrow's own objects of a damaged file may abort.
 
-
-def pages(handle, column) -> Pages:
-    """The pages of a column chunk, by pyarrow's ColumnChunkMetaData; ValueError where they make no sense.
-
-    handle: the file, seekable. Nothing is unpacked.
+    Raises ValueError where the directory makes no sense, and DataError where it takes more memory than `most` bytes.
     """
-    start = column.data_page_offset
-    if column.has_dictionary_page and 0 < column.dictionary_page_offset < start:
-        start = column.dictionary_page_offset
-    at, end = start, start + column.total_compressed_size
+    end = handle.seek(0, io.SEEK_END)
+    handle.seek(max(0, end - 8))
+    tail = handle.read(8)
+    size = int.from_bytes(tail[:4], "little")
+    if tail[4:] != b"PAR1" or not 0 < size <= end - 12:
+        raise ValueError("it has no directory at its end")
+    if size > max(_SMALLEST_FOOTER, most // _FOOTER_GROWTH):
+        raise DataError(f"{name} has a directory of {size:,} bytes, more than memory holds when it is read")
+    handle.seek(end - 8 - size)
+    try:
+        found, _ = _struct(handle.read(size), 0, 0)
+        return [[_chunk(column[3]) for column in group[1]] for group in found.get(4, [])]
+    except (KeyError, IndexError, TypeError, AttributeError, UnicodeDecodeError):
+        raise ValueError("its directory is damaged") from None
+
+
+def _chunk(column) -> Chunk:
+    start, dictionary = column[9], column.get(11, 0)
+    found = Chunk(tuple(part.decode() for part in column[3]), column[5], start, column[7])
+    if 0 < dictionary < start:
+        found = Chunk(found.path, found.n_values, dictionary, found.size)
+    if not all(type(number) is int and number >= 0 for number in (found.n_values, found.start, found.size)):
+        raise ValueError("its directory is damaged")
+    return found
+
+
+def pages(handle, column: Chunk) -> Pages:
+    """The pages of a column chunk; ValueError where they make no sense. Nothing is unpacked.
+
+    handle: the file, seekable.
+    """
+    at, end = column.start, column.start + column.size
     unpacked, seen, delta, window, base = 0, 0, False, b"", 0
-    while seen < column.num_values and at < end:
+    while seen < column.n_values and at < end:
         size = _WINDOW
         while True:
             if not base <= at < base + len(window) - min(256, size // 2):
@@ -61,9 +90,9 @@ def pages(handle, column) -> Pages:
         kind, plain, packed = (header.get(field) for field in (1, 2, 3))
         if not all(type(value) is int and value >= 0 for value in (kind, plain, packed)):
             raise ValueError("the header of a page is damaged")
-        body = header.get({_DATA: 5, _DATA_V2: 8}.get(kind), {})
         if kind in (_DATA, _DATA_V2):
-            values, encoding = body.get(1), body.get(2 if kind == _DATA else 4)
+            body = header.get(5 if kind == _DATA else 8)
+            values, encoding = (body.get(1), body.get(2 if kind == _DATA else 4)) if isinstance(body, dict) else (None, None)
             if type(values) is not int or values < 0:
                 raise ValueError("the header of a page is damaged")
             seen += values
@@ -108,9 +137,9 @@ def _signed(data, at):
 
 
 def _value(data, at, kind, depth):
-    """(value, where it ends); what no page header has is passed over, with None as its value."""
-    if depth > 8:
-        raise ValueError("the header of a page is damaged")
+    """(value, where it ends)"""
+    if depth > _DEEPEST:
+        raise ValueError("it is damaged")
     if kind in (1, 2):
         return kind == 1, at
     if kind in (4, 5, 6):
@@ -119,22 +148,20 @@ def _value(data, at, kind, depth):
         return _struct(data, at, depth)
     if kind == 8:
         size, at = _varint(data, at)
-        return None, _within(data, at + size)
+        return data[at : at + size], _within(data, at + size)
     if kind in (3, 7):
         return None, _within(data, at + (1 if kind == 3 else 8))
     if kind in (9, 10):
         head = data[at]
         size, at = (head >> 4, at + 1) if head >> 4 < 15 else _varint(data, at + 1)
-        for _ in range(_few(size, data)):
-            _, at = (None, _within(data, at + 1)) if head & 15 in (1, 2) else _value(data, at, head & 15, depth + 1)
-        return None, at
-    raise ValueError("the header of a page is damaged")
-
-
-def _few(size, data):
-    if size > _LONGEST_HEADER:
-        raise ValueError("the header of a page is damaged")
-    return size
+        if size > len(data):  # each has a byte or more
+            raise IndexError(at)
+        values = []
+        for _ in range(size):
+            value, at = (data[at] == 1, at + 1) if head & 15 in (1, 2) else _value(data, at, head & 15, depth + 1)
+            values.append(value)
+        return values, at
+    raise ValueError("it is damaged")
 
 
 def _within(data, at):

@@ -108,7 +108,7 @@ def measured(path) -> Measured:
 
 
 def _groups(handle, path) -> int:
-    return arrayfiles.parquet_file(handle, str(path)).num_row_groups
+    return arrayfiles.ParquetGroups(handle, str(path)).n_groups
 
 
 def cut(files: list[Measured], count: int) -> list[list[Piece]]:

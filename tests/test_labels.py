@@ -1,11 +1,14 @@
 """Labels: those that a model never saw, words in messages and in --class-weight, spellings that are kept."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 
+from rfx import methods
 from rfx.cli import main
+from rfx.data import labelwords, svmtext
 from rfx.options import LabelWeights
 
 pytestmark = pytest.mark.usefixtures("own_folders", "one_thread_here")
@@ -25,8 +28,8 @@ def run(capfd, *args):
 def write_libsvm(path, labels):
     """Rows of two inputs, the first of which tells the labels apart."""
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    noise = RNG.normal(0, 0.3, (len(labels), 2)).round(3)
-    rows = [f"{label} 1:{2 * places[label] + x} 2:{y}" for label, (x, y) in zip(labels, noise.tolist())]
+    noise = RNG.uniform(-0.3, 0.3, (len(labels), 2)).round(3)
+    rows = [f"{label} 1:{3 * places[label] + x} 2:{y}" for label, (x, y) in zip(labels, noise.tolist())]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
 
@@ -125,3 +128,98 @@ def test_labels_of_class_weight_are_quoted_as_in_csv(text, expected):
 def test_class_weights_that_are_none(text):
     with pytest.raises(ValueError):
         LabelWeights.values(text)
+
+
+# ------------------------------------------------------------------ spellings
+
+
+def write_table(path, labels):
+    """A CSV file, or LIBSVM text by its name, of rows whose input tells the labels apart."""
+    if path.suffix == ".svm":
+        return write_libsvm(path, labels)
+    places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
+    path.write_text("\n".join(["a,b,label", *(f"{3 * places[label]},0.{row % 7},{label}" for row, label in enumerate(labels))]) + "\n")
+    return path
+
+
+SPELLED = [
+    (["1.1", "1.10", "2.0"], "multiclass"),
+    (["007", "7"], None),
+    (["10000000000000000", "10000000000000001"], None),
+    (["0.0", "1.0"], None),
+    (["1e0", "2"], None),
+]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+@pytest.mark.parametrize(("labels", "task"), SPELLED)
+def test_labels_that_are_numbers_keep_their_spelling(labels, task, suffix, tmp_path, capfd):
+    data, model = write_table(tmp_path / f"t{suffix}", labels * 12), tmp_path / "m.npz"
+    more = ("--task", task) if task else ()
+    code, _, err = run(capfd, *TRAIN, "--data", data, "--model", model, *more)
+    assert code == 0, err
+    assert ("same number in several spellings" in err) == (labels[0] in ("1.1", "007"))
+    assert run(capfd, "predict", model, data)[1].split() == labels * 12
+    found, _ = eval_json(capfd, model, "--data", data)
+    assert found["accuracy"] == 1 and sorted(found["labels"]) == sorted(labels)
+    assert ", ".join(found["labels"]) in run(capfd, "info", model)[1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+def test_labels_that_are_spelled_as_they_are_printed_stay_numbers(suffix, tmp_path, capfd):
+    data, model = write_table(tmp_path / f"t{suffix}", ["-1", "+1"] * 12), tmp_path / "m.npz"
+    assert run(capfd, *TRAIN, "--data", data, "--model", model)[0] == 0
+    assert run(capfd, "predict", model, data)[1].split() == ["-1", "1"] * 12
+    assert methods.load(model).schema.labels is None
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+def test_the_same_classes_in_another_spelling_are_found_by_their_number(suffix, tmp_path, capfd):
+    data, model = write_table(tmp_path / f"t{suffix}", ["0.0", "1.0"] * 12), tmp_path / "m.npz"
+    assert run(capfd, *TRAIN, "--data", data, "--model", model)[0] == 0
+    found, err = eval_json(capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["0", "1"] * 12))
+    assert found["accuracy"] == 1 and "never saw" not in err
+    found, err = eval_json(capfd, model, "--data", write_table(tmp_path / f"p{suffix}", ["0", "2"] * 12))
+    assert found["accuracy"] == 0.5 and "never saw: 2;" in err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+def test_a_number_that_is_two_labels_is_none_of_them(suffix, tmp_path, capfd):
+    data, model = write_table(tmp_path / f"t{suffix}", ["1.1", "1.10"] * 12), tmp_path / "m.npz"
+    assert run(capfd, *TRAIN, "--data", data, "--model", model)[0] == 0
+    _, err = eval_json(capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["1.1", "1.100"] * 12))
+    assert "never saw: 1.100;" in err
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+def test_targets_of_a_regression_are_numbers_however_they_are_spelled(suffix, tmp_path, capfd):
+    data, model = write_table(tmp_path / f"t{suffix}", ["1.10", "2.0", "0.5"] * 12), tmp_path / "m.npz"
+    assert run(capfd, *TRAIN, "--data", data, "--model", model, "--task", "regression")[0] == 0
+    predicted = np.array(run(capfd, "predict", model, data)[1].split(), float)
+    assert methods.load(model).task == "regression" and np.abs(predicted[:3] - [1.1, 2, 0.5]).max() < 0.5
+
+
+def test_a_word_model_takes_no_numbers_for_the_codes_of_its_words(tmp_path, capfd):
+    model = tmp_path / "m.npz"
+    assert run(capfd, *TRAIN, "--data", write_table(tmp_path / "t.svm", ["cat", "dog"] * 12), "--model", model)[0] == 0
+    code, _, err = run(capfd, "eval", model, "--data", write_table(tmp_path / "o.svm", ["0", "1"] * 12))
+    assert code == 1 and "none of the labels" in err
+
+
+def test_a_cached_text_keeps_the_spelling_of_its_labels(tmp_path, capfd):
+    data, model = write_table(tmp_path / "t.svm", ["1.0", "2.50", "3"] * 3000), tmp_path / "m.npz"
+    os.utime(data, (1e9, 1e9))
+    for _ in range(2):
+        assert run(capfd, *TRAIN, "--data", data, "--model", model, "--force", "--task", "multiclass")[0] == 0
+        assert methods.load(model).schema.labels == ["1.0", "2.50", "3"]
+    assert list((tmp_path / "cache" / "svmlight").iterdir())
+
+
+@pytest.mark.parametrize("text", ["1", "-1", "+1", "0", "2.5", "0.5", "0.001", "1.10", "1.0", "007", "1.", ".5", "-0", "1e5", "1e-5",
+                                  "0.0001", "123456789012345", "1234567890123456789", "10000000000000001", "00", "0.10"])  # fmt: skip
+def test_the_compiled_reader_calls_no_label_plain_that_is_printed_otherwise(text):
+    spelling = svmtext.Spelling()
+    svmtext.parse_compiled(f"{text} 1:1\n1 1:2\n".encode(), False, spelling=spelling)
+    assert not spelling.plain or labelwords.is_shortest(text)
+    if len(text) < 5 and labelwords.is_shortest(text):
+        assert spelling.plain

@@ -87,7 +87,7 @@ def _plural(count, word):
 
 
 def _labels(labels, counts, low, high, mean):
-    from rfx.data.labelwords import number_text
+    from rfx.data.tasks import number_text
 
     if labels is not None and len(labels) <= _MOST_LABELS:
         return "labels " + ", ".join(f"{number_text(label)} ({count:,})" for label, count in zip(labels, counts))

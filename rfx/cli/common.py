@@ -304,7 +304,7 @@ def print_measures(found: dict) -> None:
         if name in found:
             digits = ".4f" if name not in ("rmse", "mae") else ".6g"
             click.echo(f"{heading:<18} {found[name]:{digits}}")
-    from rfx.data.labelwords import number_text
+    from rfx.data.tasks import number_text
 
     labels = [number_text(label) if isinstance(label, float) else str(label) for label in found.get("labels", ())]
     if len(labels) > _MOST_SHOWN:

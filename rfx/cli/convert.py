@@ -31,7 +31,7 @@ def command(source, output, train, target, ignore, categorical, dates, header, m
 
     files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
     given = Reading(**reading(target, ignore, categorical, dates, header, missing, encoding), zero_based=zero_based or None)
-    (X, y), _, schema, _ = tables.training_rows(source if train is None else train, given, lambda n: (None, None))
+    (X, y), _, schema, *_ = tables.training_rows(source if train is None else train, given, lambda n: (None, None), "regression")
     if train is not None:
         X, y = tables.other_rows(source, schema, X.shape[1], given, strict=strict)
     svmlight.write(output, X, y, zero_based)

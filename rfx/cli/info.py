@@ -84,7 +84,7 @@ def _lines(method, found):
 
 def _named(names) -> str:
     """The first of the names, in a row."""
-    from rfx.data.labelwords import number_text
+    from rfx.data.tasks import number_text
 
     if names is None:
         return ""

@@ -32,4 +32,4 @@ def labelled_rows(source: str, n_inputs: int | None, reading, schema=None, lette
         return (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
     if n_inputs is not None:
         return tables.other_rows(source, schema, n_inputs, reading, letters, strict=True)
-    return tables.training_rows(source, reading, lambda count: (None, None))[0]
+    return tables.training_rows(source, reading, lambda count: (None, None), "regression")[0]

@@ -130,7 +130,7 @@ def command(
     seed = given.pop("seed", 0)
     source = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based}
     source |= {"reading": reading(target, ignore, categorical, dates, header, missing, encoding) or None, "strict": strict or None}
-    loaded = single.load(source | {"seed": seed})
+    loaded = single.load(source | {"seed": seed, "options": given})
     given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
     given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)
     if not as_json and not quiet:

@@ -1,12 +1,15 @@
 """LIBSVM text whose labels are words, or that has none: rewritten with numbers as labels for the reader of strict text."""
 
 import re
+import warnings
 from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from rfx.data import tasks
 from rfx.data.table import Words
-from rfx.errors import DataError
+from rfx.data.tasks import number_text
+from rfx.errors import DataError, RfxWarning
 
 _HEAD = 1 << 16
 # The first word of a row: a label begins with a letter, and an entry has its colon behind a whole number.
@@ -17,9 +20,10 @@ _NUMBER = re.compile(r"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?+[0-
 _ENTRY = re.compile(rb"[0-9]++:")
 
 
-def number_text(value: float) -> str:
-    """A number in the shortest digits that read back to the same float64; whole numbers without `.0`."""
-    return repr(float(value)).removesuffix(".0")
+def is_shortest(text: str) -> bool:
+    """Whether a number is spelled as `number_text` prints it, but for a plus sign; -0 is not, nor a whole number beyond 2^53."""
+    number = float(text)
+    return text.removeprefix("+") == number_text(number) and text != "-0" and abs(number) <= 2.0**53
 
 
 def value(text: str) -> Decimal | None:
@@ -55,6 +59,70 @@ def matched(words: list[str], labels: list[str]) -> list[int]:
 
 def is_word(word: bytes) -> bool:
     return _WORD.fullmatch(word) is not None and _NO_WORD.fullmatch(word) is None
+
+
+def spelled(raw) -> Words:
+    """The first words of all rows of a LIBSVM text, of which it is known that they are labels."""
+    numbers: dict[bytes, int] = {}
+    codes = [numbers.setdefault(found[1], len(numbers)) for found in _FIRST.finditer(bytes(raw))]
+    return Words(np.array(codes, np.int32), [word.decode("ascii") for word in numbers])
+
+
+def of_numbers(y) -> Words:
+    """Numbers (n,) as the words that print them."""
+    values, codes = np.unique(y, return_inverse=True)
+    return Words(codes.astype(np.int32), [number_text(one) for one in values])
+
+
+def ascending(words, numbers=None) -> list[str]:
+    """Different labels in order: numbers by their size, then by their spelling; others as words.
+
+    numbers: what the words are as numbers, where they all are some.
+    """
+    if numbers is None:
+        return sorted(words)
+    exact = [value(word) or Decimal(0) for word in words]
+    return [word for _, _, word in sorted(zip(map(float, numbers), exact, words))]
+
+
+def decided(words: Words, y, task: str | None, name: str) -> tuple[list[str] | None, str | None]:
+    """(labels, task) of a column of numbers y (n,) with their spellings, some of which are not those that rfx prints.
+
+    labels: ascending, where the task is of classes; None where the targets stay numbers. task: as given, or guessed by the
+    different spellings. Raises UsageError where it can't be guessed.
+    """
+    kept, codes = np.unique(words.codes, return_inverse=True)
+    texts = [words.values[code] for code in kept]
+    if task == "regression" or all(map(_printed, texts)):
+        return None, task
+    first = np.full(len(texts), len(codes))
+    np.minimum.at(first, codes, np.arange(len(codes)))
+    numbers = np.asarray(y, np.float64)[first]
+    labels, size = ascending(texts, numbers), dict(zip(texts, numbers.tolist()))
+    if task is None:
+        if len(np.unique(numbers)) > tasks.FEWEST_NUMBERS:
+            return None, None
+        count = dict(zip(texts, np.bincount(codes).tolist()))
+        task = tasks.guess_of(np.array([size[one] for one in labels]), np.array([count[one] for one in labels]), labels)
+        if task == "regression":
+            return None, task
+    exact: dict = {}
+    for label in labels:
+        exact.setdefault(value(label) or label, []).append(label)
+    twice = next((same for same in exact.values() if len(same) > 1), None)
+    if twice is not None:
+        one = task == "binary" and len(labels) > 2 and len(exact) <= 2
+        what = "they are one label" if one else "they stay different labels; spell them alike where they are one"
+        warnings.warn(
+            f"labels of {name} are the same number in several spellings ({', '.join(twice):.100}): {what}", RfxWarning, stacklevel=2
+        )
+        if one:
+            return None, task
+    return labels, task
+
+
+def _printed(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None and is_shortest(text)
 
 
 def recognised(raw) -> bool:

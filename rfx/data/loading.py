@@ -59,6 +59,7 @@ def load(
     n_test=None,
     reading=None,
     strict=False,
+    task=None,
 ) -> Split:
     """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a file (see `tables`).
 
@@ -67,6 +68,7 @@ def load(
     and `n_test` draw that many of the split's rows; `seed` decides that draw, the 80/20 cut, and which rows a paper's split has
     where the paper does not say which.
     `reading` (Reading): what is said of a table; `strict`: test rows with columns that the training rows do not have are refused.
+    `task`: as it was asked for, for labels that are numbers with a spelling of their own.
     Raises UsageError for an unknown name or split, DataError when the data can't be had or read.
     """
     base, _, settings = str(name_or_path).partition(":")
@@ -74,7 +76,7 @@ def load(
     if registry.has(base):
         info = registry.get(base)
         if info.own is not None:
-            loaded = _owned(info, split, seed, strict, reading)
+            loaded = _owned(info, split, seed, strict, reading, task)
             reading = info.own.reading
         elif info.builtin:
             loaded = _builtin(info, split, settings, seed, n_train, n_test)
@@ -83,7 +85,7 @@ def load(
                 raise UsageError(f"{info.name} is a fixed data set and takes no settings (got {settings!r})")
             loaded = _registered(info, split, offline, seed)
     else:
-        loaded = _file(name_or_path, split, seed, reading)
+        loaded = _file(name_or_path, split, seed, reading, task)
     if test is not None:
         loaded.X_test, loaded.y_test = _test_rows(test, loaded, offline, seed, strict, reading)
     if n_train is not None:
@@ -119,11 +121,11 @@ def _builtin(info, split, settings, seed, n_train, n_test):
     return Split(name, split or "default", info.task, *parts, info)
 
 
-def _owned(info, split, seed, strict, reading):
+def _owned(info, split, seed, strict, reading, task):
     own = info.own
     if reading != Reading():
         raise UsageError(f"{info.name} is a data set of {own.registry}, which says how it is read; say it there")
-    loaded = _file(own.train, split, seed, own.reading)
+    loaded = _file(own.train, split, seed, own.reading, task or own.task)
     if split is None and own.test is not None:
         loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, True, seed, strict, own.reading)
     loaded.name, loaded.task, loaded.info = info.name, own.task or loaded.task, info
@@ -176,18 +178,18 @@ def _stacked(parts, roles):
     return scipy.sparse.vstack([X for X, _ in chosen], format="csr"), np.concatenate([y for _, y in chosen])
 
 
-def _file(path, split, seed, reading):
+def _file(path, split, seed, reading, task=None):
     if str(path) != "-" and not Path(path).exists():
         try:
             registry.get(str(path).partition(":")[0])
         except UsageError as error:
             raise UsageError(f"{path} is no file, and {error}") from None
     _check_split(str(path), split, [SHARE])
-    (X, y), (X_test, y_test), schema, table = tables.training_rows(
-        path, reading, lambda n: (None, None) if split is None else splits.cut(n, None, None, seed)
+    (X, y), (X_test, y_test), schema, table, task = tables.training_rows(
+        path, reading, lambda n: (None, None) if split is None else splits.cut(n, None, None, seed), task
     )
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
-    task = None if schema is None else schema.task()
+    task = (None if schema is None else schema.task()) or task
     return Split(
         name,
         "all" if split is None else split,

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import scipy.sparse
 
-from rfx.data import written
-from rfx.data.labelwords import number_text
+from rfx.data import labelwords, written
 from rfx.data.reading import FileFormat
 from rfx.data.table import Table, Words, check_finite, words_of_numbers
+from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 
 # Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
@@ -370,15 +370,19 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
     if labels is None:
         return _numbers_known(table, position, values)
     if not isinstance(values, Words):
-        raise DataError(f"{table.title(position)} of {table.name} has numbers, but the labels are {', '.join(labels[:_SHOWN]):.200}")
+        values = labelwords.of_numbers(_numbers_known(table, position, values))
     if (values.codes < 0).any():
         raise _missing(table, position, int(np.argmax(values.codes < 0)), hint=False)
     return places(values, labels, table.name)
 
 
 def places(values: Words, labels: list[str], name: str) -> np.ndarray:
-    """(n,) float64 the places of words among the labels; those that are not among them come behind, with one warning."""
-    known = {label: place for place, label in enumerate(labels)}
+    """(n,) float64 the places of words among the labels; those that are not among them come behind, with one warning.
+
+    A word is found by its spelling, else by its number where that is one label's alone. DataError where none is found.
+    """
+    found = labelwords.matched(values.values, labels)
+    known = {word: place for word, place in zip(values.values, found) if place >= 0}
     new = [word for number, word in enumerate(values.values) if word not in known and (values.codes == number).any()]
     if new and len(new) == len(values.values):
         raise DataError(

@@ -65,11 +65,29 @@ class Text:
 class Labels:
     """The words that labels may be. names: ascending, what the numbers 0, 1, … of y stand for; None where labels are numbers.
 
-    known: the names are those of a model, and others come behind them. optional: rows may have no label at all.
+    known: the names are those of a model, and others come behind them. optional: rows may have no label at all. task: of the
+    model, None where it is guessed, which reading does where labels are numbers that are not spelled as rfx prints them.
     """
 
-    def __init__(self, names=None, known=False, optional=False):
-        self.names, self.known, self.optional = names, known, optional
+    def __init__(self, names=None, known=False, optional=False, task=None):
+        self.names, self.known, self.optional, self.task = names, known, optional, task
+
+    def settled(self, y, text, plain: bool):
+        """y (n,) of labels that are numbers in a text, where these are words to the model, else as it is.
+
+        plain: whether all are certainly spelled as their numbers are printed. text(): the Text.
+        """
+        if self.optional or (self.known and self.names is None):
+            return y
+        if self.known:
+            source = text()
+            return schema.places(labelwords.of_numbers(y) if plain else labelwords.spelled(source.raw), self.names, source.name)
+        if plain or self.task == "regression":
+            return y
+        source = text()
+        words = labelwords.spelled(source.raw)
+        self.names, self.task = labelwords.decided(words, y, self.task, source.name)
+        return y if self.names is None else schema.places(words, self.names, source.name)
 
 
 def _is_text(path) -> bool:
@@ -97,19 +115,21 @@ def read(path, n_features=None, zero_based=False, cache=True, letters=None, labe
     file (explicit zeros are kept); and y, float64 (n_rows,). Of sequences (see `sequences`) X is an array of letters' codes.
     Raises DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM file.
     """
-    text = None
-    arrays = textcache.load(path, zero_based) if cache and str(path) != "-" else None
+    text, spelling, worded = None, svmtext.Spelling(), False
+    arrays = textcache.load(path, zero_based, spelling) if cache and str(path) != "-" else None
     if arrays is None:
         text = path if isinstance(path, Text) else Text(path)
         if sequences.recognised(text.raw):
             return sequences.parse(text.raw, text.name, n_features, letters)
         if labels is not None and (labelwords.recognised(text.raw) or (labels.optional and labelwords.lacking(text.raw))):
-            cache, arrays = False, _worded(text, zero_based, labels)
+            cache, worded, arrays = False, True, _worded(text, zero_based, labels)
         else:
-            arrays = _parsed(text, zero_based)
+            arrays = _parsed(text, zero_based, spelling)
         if cache and text.status is not None:
-            textcache.save(text.path, text.status, zero_based, arrays)
+            textcache.save(text.path, text.status, zero_based, arrays, spelling.plain)
     y, indptr, indices, values = arrays
+    if labels is not None and not worded:
+        y = labels.settled(y, lambda: text or Text(path), spelling.plain)
     width = int(indices.max()) + 1 if len(indices) else 0
     narrow = n_features is not None and width > n_features
     if narrow and zero_based and width == n_features + 1 and not (indices == 0).any():
@@ -161,10 +181,10 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
     return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
 
-def _parsed(text, zero_based):
+def _parsed(text, zero_based, spelling=None):
     if not len(text.raw):
         raise DataError(f"{text.name} is empty")
-    *arrays, bad = svmtext.parse(text.raw, zero_based)
+    *arrays, bad = svmtext.parse(text.raw, zero_based, spelling)
     if bad < 0:
         if len(arrays[0]) == 0:
             raise DataError(f"{text.name} has no rows, only blank lines and comments")

@@ -187,10 +187,39 @@ def _line_end(text, at, stop):
 
 
 @njit(cache=True, nogil=True)
+def _is_shortest(text, at, stop):
+    """Whether the number text[at:stop] is certainly the shortest that reads back to the same double, but for a plus sign.
+
+    At most 15 digits, no exponent, no zeros at the beginning nor behind the point at the end.
+    """
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    if stop - at > 16 or text[at] == 46 or text[stop - 1] == 46:
+        return False
+    if text[at] == 48:
+        if stop - at == 1:
+            return not negative
+        if text[at + 1] != 46 or stop - at < 3 or (stop - at > 5 and text[at + 2] == 48 and text[at + 3] == 48):
+            return False
+    point = False
+    for place in range(at, stop):
+        byte = text[place]
+        if byte == 46:
+            point = True
+        elif byte < 48 or byte > 57:
+            return False
+    if point:
+        return text[stop - 1] != 48
+    return stop - at <= 15
+
+
+@njit(cache=True, nogil=True)
 def parse_lines(text, at, stop, base, labels, ends, indices, values):
     """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and values (zero-based).
 
-    Returns (rows, entries, bad, wide, asked): bad is the offset of the first bad line or -1; wide is True when an index
+    Returns (rows, entries, bad, wide, asked, plain): bad is the offset of the first bad line or -1; plain says that every
+    label is certainly spelled as its number is printed; wide is True when an index
     did not fit into the type of `indices` (nothing else is then valid); asked holds (offset of a number, its entry or
     -1 - its row) for each number that float() must decide.
     """
@@ -199,6 +228,7 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
     n_asked = 0
     rows = 0
     entries = 0
+    plain = True
     widest = np.iinfo(indices.dtype).max
     while at < stop:
         line = at
@@ -213,12 +243,13 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
             asked = np.concatenate((asked, np.empty_like(asked)))
         value, end, status = _number(text, at, stop, scratch)
         if status == _MALFORMED or not _ends_token(text, end, stop):
-            return rows, entries, line, False, asked[:n_asked]
+            return rows, entries, line, False, asked[:n_asked], plain
         if status == _UNDECIDED:
             asked[n_asked, 0] = at
             asked[n_asked, 1] = -1 - rows
             n_asked += 1
         labels[rows] = value
+        plain = plain and _is_shortest(text, at, end)
         at = end
         last = -1
         while True:
@@ -233,16 +264,16 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
                 at += 1
             index -= base
             if at == first or at >= stop or text[at] != _COLON or index <= last:
-                return rows, entries, line, False, asked[:n_asked]
+                return rows, entries, line, False, asked[:n_asked], plain
             if index > widest:
-                return rows, entries, -1, True, asked[:n_asked]
+                return rows, entries, -1, True, asked[:n_asked], plain
             last = index
             at += 1
             if n_asked == len(asked):
                 asked = np.concatenate((asked, np.empty_like(asked)))
             value, end, status = _number(text, at, stop, scratch)
             if status == _MALFORMED or not _ends_token(text, end, stop):
-                return rows, entries, line, False, asked[:n_asked]
+                return rows, entries, line, False, asked[:n_asked], plain
             if status == _UNDECIDED:
                 asked[n_asked, 0] = at
                 asked[n_asked, 1] = entries
@@ -254,4 +285,4 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
         ends[rows] = entries
         rows += 1
         at = _line_end(text, at, stop) + 1
-    return rows, entries, -1, False, asked[:n_asked]
+    return rows, entries, -1, False, asked[:n_asked], plain

@@ -9,6 +9,7 @@ import re
 import numpy as np
 
 from rfx import env
+from rfx.data.labelwords import is_shortest
 from rfx.data.svmparse import count_marks, parse_lines
 from rfx.parallel import for_ranges
 
@@ -31,9 +32,9 @@ _LONGEST = 40  # characters of a word that are quoted whole
 def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
     """Parse text[at:stop] as `parse_lines` does, with the numbers settled that only float() can decide.
 
-    Returns (rows, entries, bad, wide).
+    Returns (rows, entries, bad, wide, plain).
     """
-    rows, entries, bad, wide, asked = parse_lines(text, at, stop, base, labels, ends, indices, values)
+    rows, entries, bad, wide, asked, plain = parse_lines(text, at, stop, base, labels, ends, indices, values)
     for offset, slot in asked.tolist():
         number = float(_NUMBER.match(raw, offset)[0])
         if number in (np.inf, -np.inf):
@@ -43,7 +44,7 @@ def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
             labels[-1 - slot] = number
         else:
             values[slot] = number
-    return rows, entries, int(bad), wide
+    return rows, entries, int(bad), wide, plain
 
 
 def _cuts(raw, parts):
@@ -54,16 +55,25 @@ def _cuts(raw, parts):
     return sorted(cuts | {len(raw): None})
 
 
-def parse(raw, zero_based: bool):
+class Spelling:
+    """plain: whether every label of the texts that were parsed is certainly spelled as its number is printed (1, not 1.0)."""
+
+    plain = True
+
+
+def parse(raw, zero_based: bool, spelling: Spelling | None = None):
     """Parse `raw` (bytes or mmap, not empty) into (labels, indptr, indices, values, bad).
 
     bad is the offset of the first bad line, or -1; with a bad line the arrays are None. The indices are int32 unless one
-    of them, or the number of entries, needs int64.
+    of them, or the number of entries, needs int64. spelling: is told how the labels are spelled.
     """
-    return parse_in_python(bytes(raw), zero_based) if len(raw) <= _SMALL else parse_compiled(raw, zero_based)
+    spelling = spelling or Spelling()
+    if len(raw) <= _SMALL:
+        return parse_in_python(bytes(raw), zero_based, spelling)
+    return parse_compiled(raw, zero_based, spelling=spelling)
 
 
-def parse_compiled(raw, zero_based: bool, index_type=np.int32):
+def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spelling | None = None):
     """`parse` on all threads."""
     text = np.frombuffer(raw, np.uint8)
     cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
@@ -73,7 +83,7 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32):
     row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
     entry_at = np.cumsum([0] + [colons for _, colons in counts])
     if entry_at[-1] > np.iinfo(index_type).max:
-        return parse_compiled(raw, zero_based, np.int64)
+        return parse_compiled(raw, zero_based, np.int64, spelling)
     labels, ends = np.empty(row_at[-1]), np.empty(row_at[-1], np.int64)
     indices, values = np.empty(entry_at[-1], index_type), np.empty(entry_at[-1])
 
@@ -83,13 +93,15 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32):
         return _stretch(raw, text, cuts[i], cuts[i + 1], 0 if zero_based else 1, *arrays)
 
     results = for_ranges(work, stretches, parts=stretches)
-    for _, _, bad, wide in results:
+    for _, _, bad, wide, plain in results:
+        if spelling is not None:
+            spelling.plain = spelling.plain and bool(plain)
         if bad >= 0:
             return None, None, None, None, bad
         if wide:
-            return parse_compiled(raw, zero_based, np.int64)
-    n_rows = [rows for rows, _, _, _ in results]
-    n_entries = [entries for _, entries, _, _ in results]
+            return parse_compiled(raw, zero_based, np.int64, spelling)
+    n_rows = [result[0] for result in results]
+    n_entries = [result[1] for result in results]
     before = np.cumsum([0] + n_entries)
     indptr = np.zeros(sum(n_rows) + 1, index_type)
     pieces = [ends[at : at + rows] + offset for at, rows, offset in zip(row_at, n_rows, before)]
@@ -98,7 +110,7 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32):
     return _packed(labels, row_at, n_rows), indptr, indices, values, -1
 
 
-def parse_in_python(raw: bytes, zero_based: bool):
+def parse_in_python(raw: bytes, zero_based: bool, spelling: Spelling | None = None):
     """`parse` of a small text: every line in which `line_problems` finds nothing."""
     labels, indptr, indices, values, at = [], [0], [], [], 0
     for line in raw.split(b"\n"):
@@ -107,6 +119,8 @@ def parse_in_python(raw: bytes, zero_based: bool):
             if next(line_problems(line, zero_based), None):
                 return None, None, None, None, at
             labels.append(float(words[0]))
+            if spelling is not None:
+                spelling.plain = spelling.plain and is_shortest(words[0].decode("ascii"))
             for word in words[1:]:
                 index, _, value = word.partition(b":")
                 indices.append(int(index) - (not zero_based))
@@ -135,7 +149,7 @@ def bad_lines(raw, zero_based: bool):
         newlines, colons = count_marks(text, at, stop)
         arrays = np.empty(newlines + 1), np.empty(newlines + 1, np.int64), np.empty(colons, np.int64), np.empty(colons)
         while at < stop:
-            _, _, bad, _ = _stretch(raw, text, at, stop, base, *arrays)
+            _, _, bad, _, _ = _stretch(raw, text, at, stop, base, *arrays)
             if bad < 0:
                 break
             end = raw.find(b"\n", bad)

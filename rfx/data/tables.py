@@ -18,6 +18,7 @@ from rfx.data.learner import learn
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
 from rfx.data.schema import Input, Schema, encode_labels, places
 from rfx.data.table import Table, Words, joined
+from rfx.data.tasks import FEWEST_NUMBERS
 from rfx.errors import DataError, UsageError
 
 _SUFFIXES = {
@@ -168,7 +169,10 @@ class File:
         shape = self.dialect(reading, schema)
         for note in shape.notes:
             log.warning(note)
-        forced = words_of(shape, schema, reading)
+        return self._cells(shape, words_of(shape, schema, reading))
+
+    def _cells(self, shape, forced) -> Table:
+        """The rows of a CSV text; forced: the positions of columns that are words whatever their cells look like."""
         while True:
             try:
                 self.format = self.csv_format(shape)
@@ -176,9 +180,15 @@ class File:
                     parts = list(csvtext.tables(handle, shape, forced))
                 if not parts:
                     raise DataError(f"{self.name} has no rows, only a header" if shape.header else f"{self.name} has no rows")
+                self._read = shape, forced
                 return joined(parts)
             except csvtext.KindChanged as change:
                 forced = forced | change.columns
+
+    def words(self, position: int) -> Words:
+        """A column of a CSV text that was read, of all rows, as its cells are spelled."""
+        shape, forced = self._read
+        return self._cells(shape, forced | {position}).columns[position]
 
 
 def words_of(shape: csvtext.Dialect, schema: Schema | None, reading: Reading | None = None) -> frozenset[int]:
@@ -313,14 +323,44 @@ def plain_rows(content, name: str):
     if getattr(column, "ndim", 1) == 2:
         return X, column, None
     if isinstance(column, Words):
-        schema = Schema(labels=sorted({column.values[code] for code in column.codes if code >= 0}))
+        words = {column.values[code] for code in column.codes if code >= 0}
+        same = all(labelwords.value(word) is not None for word in words)
+        schema = Schema(labels=labelwords.ascending(words, list(map(float, words)) if same else None))
         return X, places(column, schema.labels, name), schema
     return X, encode_labels(Table(name, ["y"], True, [column]), 0, None), None
 
 
-def training_rows(path, reading: Reading, cut):
-    """(X, y) of the training rows and of the others, the Schema learnt on the first, and the Table of the first where they have
-    missing cells.
+def _spelled(file: File, content: Table, schema: Schema, y, train, task):
+    """(content, schema, task) where the targets are numbers y (n,) of the training rows, as classes of a CSV text have them.
+
+    Where some are not spelled as rfx prints numbers, the targets' column becomes words. task: as given, or guessed here.
+    """
+    position = schema.target[1]
+    if schema.labels is not None or isinstance(content.columns[position], Words) or task == "regression":
+        return content, schema, task
+    if file.kind not in ("csv", "tsv"):
+        return content, schema, task
+    if task is None and len(np.unique(y)) > FEWEST_NUMBERS and not _beyond_doubles(y):
+        return content, schema, task
+    words = file.words(position)
+    own = words if train is None else words.rows(train)
+    labels, task = labelwords.decided(own, y, task, file.name)
+    if labels is None:
+        return content, schema, task
+    columns = [words if place == position else column for place, column in enumerate(content.columns)]
+    return replace(content, columns=columns), replace(schema, labels=labels), task
+
+
+def _beyond_doubles(y) -> bool:
+    return bool(np.abs(y).max() > 2.0**53)
+
+
+def training_rows(path, reading: Reading, cut, task: str | None = None):
+    """(X, y) of the training rows and of the others, the Schema learnt on the first, the Table of the first where they have
+    missing cells, and the task.
+
+    task: as it was asked for. It is guessed here where targets are numbers with other spellings than those that rfx prints,
+    which classes keep.
 
     cut: a function of the number of rows that returns the numbers of the training rows and of the others, either None for all.
     """
@@ -331,19 +371,25 @@ def training_rows(path, reading: Reading, cut):
         train, test = cut(content.n_rows)
         rows = content if train is None else content.rows(train)
         schema = replace(learn(rows, reading), format=file.format)
-        return schema.encode(rows), (None, None) if test is None else schema.encode(content.rows(test)), schema, _gaps(rows, reading)
+        first = schema.encode(rows)
+        spelled, schema, task = _spelled(file, content, schema, first[1], train, task)
+        if spelled is not content:
+            content, rows = spelled, spelled if train is None else spelled.rows(train)
+            first = first[0], encode_labels(rows, schema.target[1], schema.labels)
+        return first, (None, None) if test is None else schema.encode(content.rows(test)), schema, _gaps(rows, reading), task
     if content is None:
-        labels = svmlight.Labels()
+        labels = svmlight.Labels(task=task)
         zero_based = bool(reading.zero_based)
         X, y = svmlight.read(file.libsvm(), zero_based=zero_based, labels=labels)
         base, encoding = zero_based if issparse(X) else None, encodings.remembered(reading.encoding)
         schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
+        task = labels.task
     else:
         X, y, schema = plain_rows(content, file.name)
         schema = replace(schema or Schema(), format=file.format)
     train, test = cut(X.shape[0])
     first = (X, y) if train is None else (X[train], y[train])
-    return first, (None, None) if test is None else (X[test], y[test]), schema, None
+    return first, (None, None) if test is None else (X[test], y[test]), schema, None, task
 
 
 def _gaps(table, reading) -> Table | None:

@@ -4,7 +4,6 @@ import logging
 
 import numpy as np
 
-from rfx.data.labelwords import number_text
 from rfx.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -12,6 +11,11 @@ MOST_CLASSES = 30  # different whole numbers that are taken for classes without 
 FEWEST_NUMBERS = 100  # more different whole numbers than this are taken for a regression's without asking
 _FEWEST_ROWS = 5  # of each class
 _SMALLEST_SHARE = 0.1  # of a class, in what it would have if all had as many rows
+
+
+def number_text(value: float) -> str:
+    """A number in the shortest digits that read back to the same float64; whole numbers without `.0`."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def guess_task(y) -> str:
@@ -25,14 +29,15 @@ def guess_task(y) -> str:
     return guess_of(*np.unique(y, return_counts=True))
 
 
-def guess_of(values, counts) -> str:
-    """`guess_task` of the different targets `values`, ascending, each of which so many rows have."""
+def guess_of(values, counts, texts: list[str] | None = None) -> str:
+    """`guess_task` of the different targets `values`, ascending, each of which so many rows have; texts: how they are spelled."""
+    texts = [number_text(one) for one in values] if texts is None else texts
     whole = bool(np.all(values == np.round(values)))
     kind = "whole numbers" if whole else "numbers"
-    seen = f"{len(values):,} different {kind} from {number_text(values[0])} to {number_text(values[-1])}"
+    seen = f"{len(values):,} different {kind} from {texts[0]} to {texts[-1]}"
     if len(values) <= 2:
         task = "binary" if len(values) == 2 else "multiclass" if whole else "regression"
-        seen = f"{' and '.join(map(number_text, values))} only"
+        seen = f"{' and '.join(texts)} only"
     elif not whole or len(values) > FEWEST_NUMBERS:
         task = "regression"
     elif len(values) <= MOST_CLASSES and counts.min() >= max(_FEWEST_ROWS, _SMALLEST_SHARE * counts.sum() / len(values)):

@@ -21,7 +21,7 @@ from rfx import env, files
 from rfx.compiled import njit
 
 log = logging.getLogger(__name__)
-VERSION = 2
+VERSION = 3
 SMALLEST = 1 << 16  # bytes of text; parsing less takes no longer than opening a second file
 _SETTLED = 2.0  # seconds; a file changed just now may change again without its time of change moving
 _MAGIC = b"rfx text cache\n"
@@ -42,8 +42,8 @@ def _key(path, status, zero_based):
     return {"version": VERSION, "path": os.path.abspath(path), "size": status.st_size, "zero_based": bool(zero_based)} | times
 
 
-def load(path, zero_based):
-    """The arrays (labels, indptr, indices, values) of the text at `path`, or None."""
+def load(path, zero_based, spelling=None):
+    """The arrays (labels, indptr, indices, values) of the text at `path`, or None; spelling is told as by svmtext.parse."""
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -52,10 +52,14 @@ def load(path, zero_based):
             header = _header(handle)
             if header["key"] != _key(path, status, zero_based):
                 return None
-            arrays = _arrays(handle, header)
+            arrays, plain = _arrays(handle, header), bool(header["plain"])
     except _FLAWS:
         return None
-    return arrays if _is_sound(*arrays) else None
+    if not _is_sound(*arrays):
+        return None
+    if spelling is not None:
+        spelling.plain = plain
+    return arrays
 
 
 def _opened(path):
@@ -114,8 +118,9 @@ def _ascend(indptr, indices, values):
     return True
 
 
-def save(path, status, zero_based, arrays) -> None:
-    """Keep `arrays`, parsed from the text at `path` whose os.stat_result before parsing was `status`."""
+def save(path, status, zero_based, arrays, plain=True) -> None:
+    """Keep `arrays`, with how its labels are spelled (svmtext.Spelling), parsed from
+    the text at `path` whose os.stat_result before parsing was `status`."""
     if status.st_size < SMALLEST or abs(time.time() - status.st_mtime) < _SETTLED:
         return
     key, target = _key(path, status, zero_based), place(path)
@@ -125,7 +130,7 @@ def save(path, status, zero_based, arrays) -> None:
         files.own_folder(target.parent, mode=0o700)
         _sweep(target.parent)
         with files.whole(target, mode=0o600, own=True) as handle:
-            _write(handle, key, arrays)
+            _write(handle, key, arrays, plain)
     except OSError as error:
         reason = error.strerror or error
         log.warning("no binary copy of %s is kept: %s can't be written (%s); RFX_CACHE names another folder", path, target, reason)
@@ -145,10 +150,10 @@ def _sweep(folder) -> None:
             Path(entry.path).unlink(missing_ok=True)
 
 
-def _write(handle, key, arrays):
+def _write(handle, key, arrays, plain):
     arrays = [np.ascontiguousarray(array) for array in arrays]
     described = {name: (array.dtype.str, len(array), zlib.crc32(array)) for name, array in zip(_TYPES, arrays)}
-    header = json.dumps({"key": key} | described).encode()
+    header = json.dumps({"key": key, "plain": plain} | described).encode()
     handle.write(_MAGIC + len(header).to_bytes(4, "little") + header)
     for array in arrays:
         handle.write(array.data if array.size else b"")

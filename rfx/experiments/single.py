@@ -73,6 +73,7 @@ def load(spec: dict):
         seed=spec.get("seed") or 0,
         reading=Reading(**spec.get("reading") or {}),
         strict=bool(spec.get("strict")),
+        task=(spec.get("options") or {}).get("task"),
     )
 
 

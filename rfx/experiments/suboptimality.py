@@ -27,6 +27,14 @@ class Reference:
     zero: float
     objective: float
 
+    @staticmethod
+    def there(row: dict) -> bool:
+        """Does a row of `kernel` have all that `of` takes from it?"""
+        known = row["params"].get("norm") and row["lam"] is not None and row["objective"] is not None and row["n_train"]
+        if row["metric"] == "rmse":
+            return bool(known and row.get("trace") and row["trace"][0].get("objective") is not None)
+        return bool(known and row["params"].get("loss"))
+
     @classmethod
     def of(cls, row: dict, blocks: float = 1.0) -> "Reference":
         """From a row of `kernel`; of a regression its trace is needed, whose first objective is that of zero.

@@ -184,7 +184,7 @@ class Comparison:
         gammas, names = {}, {}
         for row in used:
             if gamma(row) is not None:
-                gammas.setdefault((row["kernel"], row["dataset"]), []).append(gamma(row))
+                gammas.setdefault((row["kernel"] or "no kernel", row["dataset"]), []).append(gamma(row))
         for (kernel, dataset), values in gammas.items():
             text = " to ".join(f"{value:.4g}" for value in dict.fromkeys((min(values), max(values))))
             names.setdefault((kernel, text), []).append(dataset)

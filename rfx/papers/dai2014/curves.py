@@ -13,6 +13,7 @@ import numpy as np
 
 from rfx.errors import DataError, UsageError
 from rfx.experiments.printed import printed
+from rfx.records.result import having
 
 METHODS = {
     "doubly-sgd": "doubly SGD", "norma": "NORMA", "k-sdca": "k-SDCA", "r-pegasos": "r-Pegasos", "n-pegasos": "n-Pegasos",
@@ -68,7 +69,7 @@ class Run:
 
     def curve(self, axis: str) -> tuple[list, list]:
         """Seconds or samples, and the error there in the units of `error`."""
-        points = [point for point in self.row["params"].get("curve") or [] if "error" in point and point[axis] > 0]
+        points = [point for point in self.row["params"].get("curve") or [] if "error" in point and point.get(axis, 0) > 0]
         scale = 1 if self.regression else 100
         return [point[axis] for point in points], [scale * point["error"] for point in points]
 
@@ -76,6 +77,7 @@ class Run:
 def runs(rows, name: str) -> list[Run]:
     """The good rows of a figure, in the order of METHODS."""
     order = list(METHODS)
+    rows = [row for row in having(rows, "score") if row["seconds_fit"] is not None or row["params"].get("seconds_steps") is not None]
     found = [Run(row) for row in rows if row["status"] == "ok" and str(row["params"].get("label") or "").partition("-")[0] == name]
     return sorted(found, key=lambda run: order.index(run.method) if run.method in order else len(order))
 
@@ -96,6 +98,11 @@ def label(run) -> str:
 def criterion_of(run) -> str:
     """What follows the figure's name in the label."""
     return label(run).partition("-")[2]
+
+
+def criterion_words(key: str) -> str:
+    """What a figure or table calls a criterion; one that is not known by its own name."""
+    return CRITERIA.get(key, key)
 
 
 def criteria(found) -> list[str]:
@@ -139,9 +146,13 @@ def ripple(rows) -> dict[float, dict[int, list[tuple[int, float]]]]:
     found: dict = {}
     for run in runs(rows, "synthetic"):
         if run.method == "doubly-sgd" and label(run) == "synthetic-theorem":
-            points = [(point["steps"], point["error"]) for point in run.row["params"].get("curve") or [] if "error" in point]
-            found.setdefault(run.row["params"]["nu"], {})[run.row["seed"]] = points
-    return found
+            points = [
+                (point["steps"], point["error"]) for point in run.row["params"].get("curve") or [] if "error" in point and "steps" in point
+            ]
+            if isinstance(run.row["params"].get("nu"), (int, float)):
+                found.setdefault(run.row["params"]["nu"], {})[run.row["seed"]] = points
+    # seeds without a common step have no mean
+    return {nu: seeds for nu, seeds in found.items() if mean_curve(seeds)[0]}
 
 
 def mean_curve(seeds: dict) -> tuple[list[int], list[float]]:
@@ -161,8 +172,10 @@ def rate(seeds: dict) -> float | None:
 def costs(rows) -> dict[str, list[dict]]:
     """Method -> measured costs by number of rows, of the complexity plan."""
     found: dict = {}
-    for run in runs(rows, "complexity"):
+    for run in runs(having(rows, "n_train", "seconds_predict", "model_bytes", "n_test"), "complexity"):
         row = run.row
+        if not row["n_test"]:
+            continue
         found.setdefault(run.method, []).append(
             {
                 "n": row["n_train"],

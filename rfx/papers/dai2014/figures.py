@@ -24,7 +24,8 @@ def figure1(name, rows, setting=None):
         for run in chosen:
             places, errors = run.curve(axis)
             look = style.look(run.method)
-            words = f"{dai.METHODS[run.method]} {dai.CRITERIA[dai.criterion_of(run)] if run.method == 'kernel' else ''}".strip()
+            kernel = dai.criterion_words(dai.criterion_of(run)) if run.method == "kernel" else ""
+            words = style.plain(f"{dai.METHODS.get(run.method, run.method)} {kernel}".strip())
             if places:
                 axes.plot(places, errors, label=words, markersize=3, gid=style.identifier("fig1", name, run.method), **look)
             else:
@@ -40,8 +41,8 @@ def figure1(name, rows, setting=None):
             axes.plot([place], [paper], label=words, gid=style.identifier("fig1", name, method, "paper"), **style.printed(method))
         axes.set_xlabel("training rows" if axis == "samples" else "training, seconds")
         axes.set_ylabel(dai.unit(name).replace("error", "test error"))
-        if dai.CRITERIA[key]:
-            style.head(axes, dai.CRITERIA[key])
+        if dai.criterion_words(key):
+            style.head(axes, dai.criterion_words(key))
     notes = ["Seconds are of the steps, without Nystrom's preprocessing.", style.machines([run.row for run in found])]
     style.finish(figure, f"Dai et al. 2014, Figure 1: {name}", notes)
     return figure
@@ -90,7 +91,12 @@ def complexity(rows, setting=None):
         for method, entries in dai.costs(rows).items():
             known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
             if known:
-                axes.plot(*zip(*known), label=dai.METHODS[method], gid=f"complexity-{quantity}-{method}", **style.look(method))
+                axes.plot(
+                    *zip(*known),
+                    label=style.plain(dai.METHODS.get(method, method)),
+                    gid=f"complexity-{quantity}-{method}",
+                    **style.look(method),
+                )
         style.log_scale(axes, "x")
         style.log_scale(axes, "y")
         axes.set_xlabel("rows n = features")

@@ -40,7 +40,7 @@ def figure1(name, rows, setting=None) -> Table:
     found = dai.of(rows, name)
     unit = dai.unit(name)
     criteria = dai.criteria(found)
-    headings = [f"{words}, {dai.CRITERIA[key]}".removesuffix(", ") for key in criteria for words in (unit, "seconds", "rows")]
+    headings = [f"{words}, {dai.criterion_words(key)}".removesuffix(", ") for key in criteria for words in (unit, "seconds", "rows")]
     lines, cells = [], []
     for method, title in dai.METHODS.items():
         mine = {dai.criterion_of(run): run for run in found if run.method == method}
@@ -92,14 +92,14 @@ def synthetic(rows, setting=None) -> Table:
         steps, values = dai.mean_curve(seeds)
         rate = dai.rate(seeds)
         noise = mean([dai.rate({seed: points}) for seed, points in seeds.items()])
-        shown = DASH if rate is None else f"{rate:.2f}" + ("" if noise.sd is None else f" ± {noise.sd:.2f}")
+        shown = DASH if rate is None else f"{rate:.2f}" + ("" if noise is None or noise.sd is None else f" ± {noise.sd:.2f}")
         lines.append([f"{nu:g}", count(len(seeds)), count(steps[-1]), f"{values[-1]:.2e}", shown, "-1"])
         cell = {"nu": nu, "steps": steps[-1], "distance": values[-1], "slope": rate, "slope_sd": noise and noise.sd, "paper": -1.0}
         cells.append({"table": "dai2014-synthetic"} | cell)
     sections = [Section("distance to f*", ["nu", "seeds", "steps", "E|f - f*|^2", "slope", "theorem 4"], lines)] if lines else []
     others = [run for run in found if dai.label(run) == "synthetic-sc1"]
     if others:
-        compared = [[dai.METHODS[run.method], f"{run.row['score']:.4f}", short(run.seconds)] for run in others]
+        compared = [[dai.METHODS.get(run.method, run.method), f"{run.row['score']:.4f}", short(run.seconds)] for run in others]
         sections.append(Section("one pass (SC1)", ["method", "RMSE", "seconds"], compared))
         cells += [{"table": "dai2014-synthetic", "method": run.method, "rmse": run.row["score"], "seconds": run.seconds} for run in others]
     notes = [
@@ -118,7 +118,7 @@ def complexity(rows, setting=None) -> Table:
     found = dai.of(rows, "complexity")
     book, lines, cells = printed(__package__, "complexity"), [], []
     for method, entries in dai.costs(rows).items():
-        line = [dai.METHODS[method]]
+        line = [dai.METHODS.get(method, method)]
         for quantity in dai.COSTS:
             ours, paper = dai.exponent(entries, quantity), book.get(("", "", method, quantity))
             line.append(f"{DASH if ours is None else f'{ours:.2f}'} / {paper.text}")

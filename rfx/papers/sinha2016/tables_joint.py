@@ -4,7 +4,7 @@ from statistics import mean
 
 from rfx.experiments.tables import Section, Table, count, failures, machines, short
 from rfx.papers.sinha2016 import curves
-from rfx.records.results import seconds_train
+from rfx.records.result import having, seconds_train
 
 _HEADINGS = ["features", "rho / N_w", "D", "error", "choice, s", "training, s"]
 
@@ -14,9 +14,12 @@ def joint(rows, setting=None) -> Table:
     curves.refuse_setting("joint", setting)
     own = curves.of(rows, "joint")
     good = [row for row in own if row["status"] == "ok"]
+    good = having(good, "score", "n_features", "seconds_fit", "params.rho_share")
     groups: dict[str, dict[tuple, list[dict]]] = {}
     for row in good:
         params = row["params"]
+        if params.get("joint") and not params.get("joint_rows"):
+            continue
         way = params.get("joint"), params.get("joint_rows") if params.get("joint") else None, params["rho_share"]
         groups.setdefault(row["dataset"], {}).setdefault(way, []).append(row)
     sections, cells = [], []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from rfx.errors import UsageError
 from rfx.experiments.printed import curves
 from rfx.experiments.seeds import Mean, mean, verdict
-from rfx.records.results import seconds_train
+from rfx.records.result import having, seconds_train
 
 SETTINGS = {
     "paper": "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors' programs, where most runs "
@@ -137,6 +137,9 @@ def over_seeds(rows: list[dict]) -> dict:
 
 def span(values) -> str:
     """0.3, or 0.1 to 1: the one value, or the least and the largest."""
+    values = [value for value in values if value is not None]
+    if not values:
+        return "not known"
     low, high = min(values), max(values)
     texts = f"{low:.3g}", f"{high:.3g}"
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
@@ -171,7 +174,8 @@ def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
     for row in of_figure(rows, figure, setting):
         if row["status"] == "ok" and row["method"] == "rb" and row["dataset"] in found:
             place = quantities(row)["gamma"] if axis == "gamma" else rank(row)
-            points.setdefault((row["dataset"], place), []).append(row)
+            if isinstance(place, (int, float)):
+                points.setdefault((row["dataset"], place), []).append(row)
     for (dataset, place), own in points.items():
         found[dataset].ours[place] = over_seeds(own)
     return [curve for curve in found.values() if curve.places]
@@ -189,7 +193,8 @@ def comparison(rows: list[dict], setting: str) -> list[Curve]:
     for row in of_figure(rows, "fig5", setting):
         if (row["dataset"], row["method"]) in found and row["status"] == "ok":
             place = 0 if row["method"] == "kernel" else rank(row)
-            points.setdefault((row["dataset"], row["method"], place), []).append(row)
+            if isinstance(place, int):
+                points.setdefault((row["dataset"], row["method"], place), []).append(row)
     for (dataset, method, place), own in points.items():
         found[dataset, method].ours[place] = over_seeds(own)
     return [curve for curve in found.values() if curve.places]
@@ -205,7 +210,7 @@ def reach(curve: Curve, whose: str, wanted: float) -> tuple[float, dict] | None:
     points = [
         (place, point)
         for place, point in getattr(curve, whose).items()
-        if point["test"] is not None and better(curve.dataset, point["test"], wanted)
+        if None not in (point["test"], point["seconds"]) and better(curve.dataset, point["test"], wanted)
     ]
     return min(points, key=lambda item: (item[1]["seconds"], item[0]), default=None)
 
@@ -216,7 +221,7 @@ def speedups(rows: list[dict]) -> list[Curve]:
     A seed's speed-up is its own time with one thread over that with several, the time of the passes over the columns alone.
     """
     times: dict[tuple[str, str], dict[int, dict[int, dict]]] = {}
-    for row in of_figure(rows, "fig6"):
+    for row in having(of_figure(rows, "fig6"), "threads", "n_iter"):
         if row["status"] == "ok" and row["seconds_fit"]:
             times.setdefault((row["dataset"], row["method"]), {}).setdefault(row["threads"], {})[row["seed"]] = row
     found = []

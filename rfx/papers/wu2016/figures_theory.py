@@ -107,12 +107,13 @@ def _panel(axes, own, penalty):
 def speedup(rows, setting=None):
     """Equation 29 for every data set of Figure 6 over threads, and the measured speed-ups on it; equation 30's limit as text."""
     wu2016.refuse_setting("speedup", setting)
+    sizes = theory.sizes(rows)
     drawn = [curve for curve in wu2016.speedups(rows) if any(point["speedup"] for point in curve.ours.values())]
+    drawn = [curve for curve in drawn if (curve.dataset, curve.method) in sizes]
     if not drawn:
         raise DataError(
             "the results file has no finished rows of wu2016-fig6 with one thread and with several; rfx run wu2016-fig6 makes them"
         )
-    sizes = theory.sizes(rows)
     figure, ((axes,),) = style.grid(1, 1, 4.2)
     most = max(8, *(place for curve in drawn for place in curve.ours))
     threads = np.arange(1, int(2 * most) + 1)

@@ -46,6 +46,8 @@ def speedup(rows, setting=None) -> Table:
     wu2016.refuse_setting("speedup", setting)
     sizes, lines, cells = theory.sizes(rows), [], []
     for curve in wu2016.speedups(rows):
+        if (curve.dataset, curve.method) not in sizes:
+            continue
         grids, bins = sizes[curve.dataset, curve.method]
         kappa = bins / grids
         for threads, point in sorted(curve.ours.items()):

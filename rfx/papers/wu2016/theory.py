@@ -8,6 +8,7 @@ from rfx.errors import DataError
 from rfx.experiments import seeds
 from rfx.experiments.suboptimality import Excess, Reference
 from rfx.papers.wu2016 import curves as wu2016
+from rfx.records.result import having
 
 LABEL = "theorem1"
 NOTES = (
@@ -70,14 +71,16 @@ def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
     """
     wu2016.refuse_setting(LABEL, setting)
     # the newest of a run that was made twice
-    own = list({row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok"}.values())
+    own = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
+    own = [row for row in having(own.values(), "objective", "lam") if _gamma(row)]
     found = []
     for exact in own:
-        if exact["method"] != "kernel" or (exact["metric"] == "rmse" and not exact.get("trace")):
+        if exact["method"] != "kernel" or not Reference.there(exact):
             continue
         gamma = _gamma(exact)
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
             alike = [row for row in own if (row["dataset"], row["method"], _gamma(row)) == (exact["dataset"], method, gamma)]
+            alike = [row for row in having(alike, "params.kappa", "params.kappa_bound") if isinstance(row["params"].get("n_grids"), int)]
             excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
             if excess:
                 kappa = seeds.mean([row["params"]["kappa_bound"] for row in alike]).value
@@ -90,8 +93,8 @@ def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
     return sorted(found, key=lambda case: (order.get(case.dataset, len(order)), case.penalty, case.gamma))
 
 
-def _gamma(row) -> float:
-    return row["params"]["kernel_params"]["gamma"]
+def _gamma(row) -> float | None:
+    return (row["params"].get("kernel_params") or {}).get("gamma")
 
 
 def predicted(threads: float, n_grids: int, n_bins: float) -> float:
@@ -111,6 +114,9 @@ def sizes(rows: list[dict]) -> dict[tuple[str, str], tuple[int, float]]:
     for row in wu2016.of_figure(rows, "fig6"):
         if row["status"] == "ok":
             grids = row["params"].get("n_grids")
+            if not row["threads"] or not row["n_features"] or (grids and not row["params"].get("kappa")):
+                continue
             bins = grids * row["params"]["kappa"] if grids else row["n_features"]
-            found.setdefault((row["dataset"], row["method"]), (grids or row["n_features"], []))[1].append(bins)
+            if bins > 1:
+                found.setdefault((row["dataset"], row["method"]), (grids or row["n_features"], []))[1].append(bins)
     return {case: (grids, statistics.median(bins)) for case, (grids, bins) in found.items()}

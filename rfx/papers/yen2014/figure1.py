@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import DataError, UsageError
+from rfx.records.result import having
 
 LABEL = "figure1"
 DATA = {
@@ -66,7 +67,7 @@ class Curves:
         found = [
             (step.get("cpu_seconds", step["seconds"]), step["objective"] / row["n_train"], step["error"])
             for step in row["trace"]
-            if step.get("features") and "error" in step
+            if step.get("features") and {"error", "objective", "seconds"} <= step.keys()
         ]
         if not found:
             raise DataError(f"the run of {row['method']} on {row['dataset']} has no trace with errors; run the plan yen2014-figure1")
@@ -108,6 +109,7 @@ def found(rows, setting=None) -> dict[str, tuple[dict[str, Curves], Line | None]
     """
     if setting:
         raise UsageError(f"--setting {setting}: yen2014-figure1 has no settings")
+    rows = having(rows, "lam", "n_train", "seed", "model_size")
     mine = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == LABEL and panel_of(row) in DATA]
     panels = {}
     for name in DATA:
@@ -126,7 +128,7 @@ def found(rows, setting=None) -> dict[str, tuple[dict[str, Curves], Line | None]
 
 def line(rows, curves: Curves) -> Line | None:
     """The kernel's line for the lambda of these curves, from each seed's last of the rows that tell the function's norm."""
-    rows = [row for row in rows if row["params"].get("norm") is not None and row["n_train"] == curves.n]
+    rows = [row for row in having(rows, "params.norm", "objective", "score", "seconds_fit") if row["n_train"] == curves.n]
     if not rows:
         return None
     last = {row["seed"]: row for row in rows if row["lam"] == rows[-1]["lam"]}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from rfx import losses
 from rfx.errors import DataError, UsageError
 from rfx.experiments.suboptimality import Excess, Reference
+from rfx.records.result import having
 
 LABEL = "corollary1"
 # the square of the largest feature, B^2
@@ -46,15 +47,16 @@ def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
     if setting:
         raise UsageError(f"--setting {setting}: yen2014-corollary1 has no settings")
     # the newest of a run that was made twice
-    own = list({row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok"}.values())
+    own = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
+    own = having(own.values(), "objective", "lam")
     found = []
     for exact in own:
-        if exact["method"] != "kernel" or (exact["metric"] == "rmse" and not exact.get("trace")):
+        if exact["method"] != "kernel" or exact["kernel"] not in _LARGEST or not Reference.there(exact):
             continue
         alike = [
             row for row in own if row["method"] == "sparse-rf" and (row["dataset"], row["kernel"]) == (exact["dataset"], exact["kernel"])
         ]
-        excess = Excess.of([row for row in alike if row["lam"] == exact["lam"]], lambda row: row["n_features"])
+        excess = Excess.of([row for row in alike if row["lam"] == exact["lam"] and row["n_features"]], lambda row: row["n_features"])
         if excess:
             curvature = losses.get_loss(exact["params"]["loss"]).curvature * _LARGEST[exact["kernel"]]
             found.append(Case(exact["dataset"], exact["kernel"], Reference.of(exact), excess, curvature))

@@ -16,7 +16,7 @@ WU2016 := table1 fig3 fig4 fig5 fig6
 WU2016_THEORY := theorem1 speedup
 SINHA2016 := table1 fig1 fig2 joint
 DAI2014 := fig1-adult fig1-mnist8v6 fig1-forest fig1-mnist fig1-cifar10 fig1-imagenet fig1-qm7 fig1-molecularspace synthetic complexity choice
-.PHONY: reproduce reproduce-quick reproduce-full report help install demo lint test test-oldest coverage stub fuzz docs-tables docs-numbers benchmark clean \
+.PHONY: reproduce reproduce-quick reproduce-full report help install demo lint test test-oldest coverage stub fuzz kill-workers docs-tables docs-numbers benchmark clean \
     reproduce-table1 reproduce-table2 reproduce-table1-quick reproduce-table2-quick reproduce-figure1 reproduce-figure1-quick \
     reproduce-corollary1 reproduce-corollary1-quick reproduce-map-convergence reproduce-wu2016-fig2 \
     $(WU2016_THEORY:%=reproduce-wu2016-%) $(WU2016_THEORY:%=reproduce-wu2016-%-quick) \
@@ -72,6 +72,9 @@ stub: $(STAMP) ## Write the signatures of rfx.estimators anew, for type checkers
 
 fuzz: $(STAMP) ## Read a million mutated files, CASES of them if given: each is read, or refused in one sentence (hours)
 	$(BIN)/python tests/fuzz --cases $(or $(CASES),1000000) --jobs $(JOBS)
+
+kill-workers: $(STAMP) ## Kill a Dask worker in each of ROUNDS trainings and plans (20): the same bits, all rows, nothing left behind
+	$(BIN)/python tests/kill_workers.py $(or $(ROUNDS),20)
 
 docs-tables: $(STAMP) ## Put the tables of the documents in anew, from the results of the targets reproduce-…
 	$(BIN)/python tests/docs_tables.py

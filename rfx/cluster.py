@@ -4,10 +4,14 @@ Nothing of a cluster is made here: distributed schedules, transports and starts 
 that is said where it can't be had.
 """
 
+import fcntl
 import logging
+import multiprocessing
 import os
 import pkgutil
+import shutil
 import signal
+import tempfile
 import time
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -22,6 +26,9 @@ ALIKE = ("rfx", "python", "numpy", "scipy", "numba", "distributed")  # what must
 DEATHS = 3  # workers that one task may end, on a cluster of ours
 _LOGGERS = ("distributed", "distributed.client", "tornado.application", "asyncio")
 _PATIENCE = 10.0  # seconds for a scheduler to answer
+_STARTING = 120.0  # seconds for the workers of ours to start, on a busy machine too
+_GONE = 5.0  # seconds for a worker process of ours to end, and to come back by itself
+_SCRATCH = "rfx-workers-"  # how the folders begin that workers of ours write in
 
 
 def workers_of(where: str) -> int | None:
@@ -57,14 +64,25 @@ def connect(where: str):
         else:
             opened = _local(distributed, count)
         with opened as client:
-            check_versions(client)
             try:
+                check_versions(client)
                 yield client
             except (OSError, RuntimeError, TimeoutError, asyncio.CancelledError, distributed.CancelledError) as error:
                 # a client that has found its scheduler again has lost all the same what it asked for
-                if client.status == "running" and not isinstance(error, distributed.CancelledError):
+                if not isinstance(error, distributed.CancelledError) and answers(client):
                     raise
                 raise lost(where) from error
+
+
+def answers(client) -> bool:
+    """Whether the client's scheduler is there: what a worker that dies breaks off looks the same as what the scheduler does."""
+    if client.status != "running":
+        return False
+    try:
+        client.sync(client.scheduler.ncores, callback_timeout=_PATIENCE)
+    except Exception:
+        return False
+    return client.status == "running"
 
 
 def lost(where: str) -> ClusterError:
@@ -143,26 +161,104 @@ def _local(distributed, count):
         "distributed.scheduler.allowed-failures": DEATHS - 1,
         # a task waits at the scheduler and not behind another at a worker: one that dies takes with it what it works on only
         "distributed.scheduler.worker-saturation": 1.0,
+        # a nanny starts its worker anew, however long that takes; Dask would end the nanny after 15 seconds
+        "distributed.deploy.lost-worker-timeout": "1 day",
         "distributed.worker.preload": [__name__],
         **{f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": value for name, value in malloc.items()},
     }
-    with dask.config.set(settings):
+    with _scratch() as folder, dask.config.set(settings | {"temporary-directory": folder}):
+        # the scheduler alone, which is in this process; the workers follow, for one of them may end while it starts
         cluster = distributed.LocalCluster(
-            n_workers=count,
+            n_workers=0,
             threads_per_worker=1,
             processes=True,
             silence_logs=logging.CRITICAL,
             # no dashboard; what is left of its server must not take, nor complain about, the port of another
             dashboard_address=None,
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            memory_limit=1 / count,
         )
+        try:
+            _start(cluster, count)
+            # workers of this machine can be reached without the scheduler between
+            with _opened(distributed, cluster, direct_to_workers=True) as client:
+                yield client
+        finally:
+            _close(cluster)
+
+
+def _close(cluster) -> None:
+    """End a cluster of ours and its workers, also those that do not end when they are asked to, such as stopped ones."""
     try:
-        # workers of this machine can be reached without the scheduler between
-        with _opened(distributed, cluster, direct_to_workers=True) as client:
-            yield client
-    finally:
+        cluster.close(timeout=_GONE)
+    except TimeoutError:
+        for process in multiprocessing.active_children():
+            if process.name.startswith("Dask Worker"):
+                process.kill()
         with suppress(TimeoutError):
-            cluster.close(timeout=5)
+            cluster.close(timeout=_STARTING)
+
+
+def _start(cluster, count) -> None:
+    """Start so many workers. One that ends while it starts is replaced; ClusterError where that happens again and again."""
+    end, replaced, gone = time.monotonic() + _STARTING, 0, {}
+    cluster.scale(count)
+    while len(cluster.scheduler.workers) < count:
+        now = time.monotonic()
+        for name, nanny in list(cluster.workers.items()):
+            if nanny.status.name not in ("failed", "closed") and nanny.is_alive():
+                gone.pop(name, None)
+            elif nanny.status.name in ("failed", "closed") or now - gone.setdefault(name, now) > _GONE:
+                if name in cluster.worker_spec:
+                    replaced += 1
+                    cluster.worker_spec[f"{name}+"] = cluster.worker_spec.pop(name)
+                    cluster.scale(count)
+        if replaced >= DEATHS * count:
+            raise ClusterError(f"{replaced} worker processes ended while they started; they may be short of memory: start fewer of them")
+        if now > end:
+            if cluster.scheduler.workers:
+                return
+            raise ClusterError(f"no worker process started within {_STARTING:g} seconds; try again when the machine is less busy")
+        time.sleep(0.02)
+
+
+@contextmanager
+def _scratch():
+    """A folder for what our workers write, removed at the end of the block, when they have ended.
+
+    The folders of commands that were killed with all they had started are removed first: nobody holds their locks.
+    """
+    place = tempfile.gettempdir()
+    with suppress(OSError), os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.startswith(_SCRATCH) and entry.is_dir(follow_symlinks=False):
+                _remove_unused(entry.path)
+    while True:
+        folder = tempfile.mkdtemp(prefix=_SCRATCH, dir=place)
+        # the lock lives as long as this process does
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.isdir(folder):
+            break
+        os.close(lock)  # another process took it for unused before it was locked
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_unused(folder) -> None:
+    """Remove a folder that no process holds the lock of."""
+    with suppress(OSError):
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            if os.fstat(lock).st_uid == os.getuid():
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
 
 
 def dask_setup(worker) -> None:
@@ -213,11 +309,17 @@ def check_versions(client) -> None:
             raise ClusterError(told)
 
 
-def wait_for_workers(client, seconds: float = 30.0) -> dict[str, int]:
-    """Threads of each worker by its address, as soon as there is one. ClusterError where none comes within `seconds`."""
-    end = time.monotonic() + seconds
-    while not (found := client.nthreads()):
-        if time.monotonic() > end:
+def wait_for_workers(client, seconds: float = 30.0, count: int = 1) -> dict[str, int]:
+    """Threads of each worker by its address, as soon as there are `count`, or one at least after two minutes.
+
+    Raises ClusterError where none comes within `seconds`.
+    """
+    start = time.monotonic()
+    while len(found := client.nthreads()) < count:
+        waited = time.monotonic() - start
+        if found and waited > _STARTING:
+            break
+        if not found and waited > seconds:
             raise ClusterError(f"{client.scheduler.address} has no workers, and none came within {seconds:g} seconds; start some")
         time.sleep(0.1)
     return dict(found)

@@ -1,17 +1,28 @@
-"""Kill a worker with SIGKILL at a random moment of `rfx run --scheduler`, and see that every row is there, once.
+"""Kill a worker with SIGKILL at a random moment of `rfx train` and `rfx run --scheduler`, and see that nothing is lost.
 
-python tests/kill_workers.py [ROUNDS] prints what came of each round, and exits with 1 where a row was lost or made twice.
+python tests/kill_workers.py [train|plan|cluster] [ROUNDS] prints what came of each round, and exits with 1 where a training ended with
+another model or none, a row was lost or made twice, or a process or folder of the workers stayed behind.
+
+train: `rfx train --scheduler local:2 --parts 4` with each method in turn; plan: `rfx run --scheduler local:2`; cluster: `rfx run` with
+a scheduler and two workers that were started by hand. Without a name: all three.
 """
 
 import csv
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 from by_hand import Cluster
+
+from rfx import model
+from rfx.data import svmlight
 
 PLAN = """title = "to be killed"
 [[run]]
@@ -21,6 +32,158 @@ seed = {}
 options.n_features = 10
 options.lam = 1
 """
+METHODS = {
+    "rf squared_hinge": ("--method", "rf", "--loss", "squared_hinge", "--n-features", 60),
+    "rf logistic": ("--method", "rf", "--loss", "logistic", "--n-features", 60),
+    "rf squared": ("--method", "rf", "--loss", "squared", "--n-features", 60, "--gamma", "median"),
+    "sparse-rf": ("--method", "sparse-rf", "--n-features", 60, "--rounds", 2),
+    "rb": ("--method", "rb", "--loss", "squared", "--n-grids", 6),
+    "lkrf": ("--method", "lkrf", "--loss", "squared_hinge", "--pool", 100),
+}
+# When a worker dies: while it starts, in the first seconds of its work, in the middle, in the last steps.
+MOMENTS = ("start", "first", "middle", "last")
+
+
+class Commands:
+    """A command with two workers of its own, one of which dies in each round."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.scratch = folder, folder / "tmp"
+        self.scratch.mkdir()
+        self.seconds = {}  # of undisturbed commands: until the workers are there, and from then on
+
+    def start(self, *words) -> subprocess.Popen:
+        command = [sys.executable, "-m", "rfx", *map(str, words), "--quiet", "--scheduler", "local:2"]
+        surroundings = os.environ | {"TMPDIR": str(self.scratch)}
+        with open(self.folder / "said", "wb") as said:
+            return subprocess.Popen(command, cwd=self.folder, env=surroundings, stdout=subprocess.DEVNULL, stderr=said)
+
+    def there(self) -> bool:
+        """Whether both workers write in folders of theirs."""
+        return len(list(self.scratch.glob("*/dask-scratch-space/worker-*/"))) >= 2
+
+    def workers(self, process) -> list[int]:
+        """The pids of worker processes."""
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                parent = int((place / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+                if parent == process.pid and b"spawn_main" in (place / "cmdline").read_bytes():
+                    found.append(int(place.name))
+        return found
+
+    def alive(self) -> list[str]:
+        """Processes that were started with these commands' folder for temporary files."""
+        found, ours = [], f"TMPDIR={self.scratch}".encode()
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if ours in (place / "environ").read_bytes().split(b"\0"):
+                    found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:100])
+        return found
+
+    def undisturbed(self, name) -> None:
+        """Learn what comes of a command, and how long it takes."""
+        start, there = time.monotonic(), None
+        process = self.begin(name)
+        while process.poll() is None:
+            if there is None and self.there():
+                there = time.monotonic()
+            time.sleep(0.01)
+        self.end(name, process)
+        self.seconds[name] = there - start, time.monotonic() - there
+
+    def kill(self, name, moment, generator) -> bool:
+        """One round; whether a worker died before the command's end."""
+        if name not in self.seconds:
+            self.undisturbed(name)
+        until, after = self.seconds[name]
+        process = self.begin(name)
+        while not (self.workers(process) if moment == "start" else self.there()) and process.poll() is None:
+            time.sleep(0.01)
+        low, high = {"start": (0, until), "first": (0, 2), "middle": (0.1 * after, 0.8 * after), "last": (0.8 * after, after)}[moment]
+        time.sleep(generator.uniform(low, high))
+        victims = self.workers(process) if process.poll() is None else []
+        if victims:
+            with suppress(ProcessLookupError):
+                os.kill(generator.choice(victims), signal.SIGKILL)
+        self.end(name, process)
+        return bool(victims)
+
+    def end(self, name, process):
+        try:
+            process.wait(600)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError("it did not end within 600 seconds") from None
+        said = (self.folder / "said").read_text(errors="replace").strip()
+        assert process.returncode == 0 and "Traceback" not in said, f"it ended with {process.returncode}: {said[-1000:]}"
+        self.check_nothing_left()
+        self.check(name)
+
+    def check_nothing_left(self):
+        end = time.monotonic() + 10  # for processes that just ended
+        while (left := self.alive()) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not left, f"processes stay behind: {left}"
+        left = [path.name for path in self.scratch.iterdir()]
+        assert not left, f"folders stay behind: {left}"
+
+
+class Trainings(Commands):
+    """Each method on the same rows; what it learns must be the same to the bit."""
+
+    names = tuple(METHODS)
+
+    def __init__(self, folder: Path, rows: int = 5000):
+        super().__init__(folder)
+        self.known = {}
+        rng = np.random.default_rng(0)
+        X = np.round(rng.normal(size=(rows, 8)), 3)
+        svmlight.write(folder / "data.svm", X, np.sign(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=rows)))
+
+    def begin(self, name):
+        gamma = () if "--gamma" in METHODS[name] else ("--gamma", 0.2)
+        words = (*METHODS[name], *gamma, "--lam", 1, "--task", "binary", "--seed", 0)
+        (self.folder / "m.npz").unlink(missing_ok=True)
+        return self.start("train", *words, "--data", "data.svm", "--parts", 4, "--model", "m.npz")
+
+    def check(self, name):
+        arrays = model.read(self.folder / "m.npz")[1]
+        known = self.known.setdefault(name, arrays)
+        assert arrays.keys() == known.keys(), "another model"
+        for place, array in arrays.items():
+            assert array.tobytes() == known[place].tobytes(), f"another model: {place} has other bits"
+
+
+class Plans(Commands):
+    """A plan of so many rows; each must be there, once, with the same score."""
+
+    names = ("plan",)
+
+    def __init__(self, folder: Path, rows: int = 4):
+        super().__init__(folder)
+        self.rows, self.known = rows, None
+        (folder / "plan.toml").write_text(PLAN.format(list(range(rows))))
+
+    def begin(self, name):
+        (self.folder / "results.csv").unlink(missing_ok=True)
+        return self.start("run", "plan.toml", "--results", "results.csv")
+
+    def check(self, name):
+        found = check_rows(self.folder / "results.csv", self.rows)
+        self.known = self.known or found
+        assert found == self.known, "other scores"
+
+
+def check_rows(path, count) -> list:
+    """(seed, score, objective) of each row."""
+    with open(path, newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: int(row["seed"]))
+    seeds = [int(row["seed"]) for row in rows]
+    assert seeds == list(range(count)), f"the rows are of the seeds {seeds}"
+    assert {row["status"] for row in rows} == {"ok"}, [row["message"] for row in rows]
+    return [(row["seed"], row["score"], row["objective"]) for row in rows]
 
 
 class Rounds:
@@ -33,19 +196,8 @@ class Rounds:
 
     def start(self) -> subprocess.Popen:
         self.results.unlink(missing_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "rfx",
-            "run",
-            "plan.toml",
-            "--results",
-            self.results,
-            "--quiet",
-            "--scheduler",
-            self.cluster.address,
-        ]
-        return subprocess.Popen(command, cwd=self.folder)
+        words = ("run", "plan.toml", "--results", self.results, "--quiet", "--scheduler", self.cluster.address)
+        return subprocess.Popen([sys.executable, "-m", "rfx", *words], cwd=self.folder)
 
     def seconds(self) -> float:
         """Of an undisturbed run from its first row to its last; the rows before warm the workers up."""
@@ -65,13 +217,10 @@ class Rounds:
 
     def check(self, process):
         assert process.returncode == 0, f"rfx run ended with {process.returncode}"
-        rows = self.written()
-        seeds = sorted(int(row["seed"]) for row in rows)
-        assert seeds == list(range(self.rows)), f"the rows are of the seeds {seeds}"
-        assert {row["status"] for row in rows} == {"ok"}
+        check_rows(self.results, self.rows)
 
     def kill(self, generator: random.Random, seconds: float) -> int:
-        """One round; how many rows there were when the worker died."""
+        """One round; how many rows there were when the worker died, -1 where the run had ended."""
         process = self.start()
         if generator.random() < 0.7:  # else any time from the runner's first moment on
             while not self.written() and process.poll() is None:
@@ -87,24 +236,58 @@ class Rounds:
         return there if running else -1
 
 
-def main(rounds: int) -> int:
-    generator, lost = random.Random(1), 0
-    with tempfile.TemporaryDirectory() as name, Cluster() as cluster:
+def by_turns(commands, kind, rounds, generator) -> int:
+    """How many rounds of so many failed."""
+    failed = number = early = 0
+    while number < rounds:
+        name, moment = commands.names[number % len(commands.names)], MOMENTS[number % len(MOMENTS)]
+        start, said = time.monotonic(), None
+        try:
+            died = commands.kill(name, moment, generator)
+        except AssertionError as error:
+            died, said = True, str(error)
+        if not died and early < 3 * rounds:
+            early += 1  # the command ended before the moment came: once more
+            continue
+        number += 1
+        failed += said is not None
+        words = said or "nothing lost"
+        print(f"{kind} {number}: {name}, killed ({moment}), {time.monotonic() - start:.0f} s: {words}", flush=True)
+    print(f"{kind}: {rounds - failed} of {rounds} rounds lost nothing", flush=True)
+    return failed
+
+
+def with_cluster(folder, rounds, generator) -> int:
+    failed = 0
+    with Cluster() as cluster:
         cluster.add()
         cluster.add()
-        work = Rounds(Path(name), cluster, 4)
+        work = Rounds(folder, cluster, 4)
         seconds = work.seconds()
         for number in range(1, rounds + 1):
             try:
                 there = work.kill(generator, seconds)
                 when = f"killed when {there} of {work.rows} rows were there" if there >= 0 else "killed after the end"
-                print(f"{number}: {when}; all rows, each once", flush=True)
+                print(f"cluster {number}: {when}; all rows, each once", flush=True)
             except AssertionError as error:
-                lost += 1
-                print(f"{number}: {error}", flush=True)
-    print(f"{rounds - lost} of {rounds} rounds gave all rows, each once")
-    return 1 if lost else 0
+                failed += 1
+                print(f"cluster {number}: {error}", flush=True)
+    print(f"cluster: {rounds - failed} of {rounds} rounds gave all rows, each once")
+    return failed
+
+
+def main(kinds, rounds: int) -> int:
+    failed = 0
+    for kind in kinds:
+        generator = random.Random(kind)
+        with tempfile.TemporaryDirectory() as name:
+            if kind == "cluster":
+                failed += with_cluster(Path(name), rounds, generator)
+            else:
+                failed += by_turns({"train": Trainings, "plan": Plans}[kind](Path(name)), kind, rounds, generator)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20))
+    kinds = [word for word in sys.argv[1:] if not word.isdecimal()] or ["train", "plan", "cluster"]
+    sys.exit(main(kinds, next((int(word) for word in sys.argv[1:] if word.isdecimal()), 20)))

@@ -1,9 +1,15 @@
 """What `--scheduler` understands, and the sentence for everything that can't be had."""
 
+import fcntl
+import multiprocessing
 import os
+import signal
 import socket
 import sys
+import tempfile
 import threading
+import time
+from pathlib import Path
 
 import pytest
 from by_hand import Cluster
@@ -80,6 +86,51 @@ def test_processes_of_this_machine(local):
     assert list(local.run(cluster.versions).values()) == [cluster.versions()] * 2
 
 
+def _kill_workers(count):
+    """Kill so many worker processes of this process, each as soon as it is there."""
+
+    def watch():
+        killed = set()
+        while len(killed) < count:
+            for process in multiprocessing.active_children():
+                if process.name.startswith("Dask Worker") and process.pid not in known | killed and len(killed) < count:
+                    killed.add(process.pid)
+                    process.kill()
+            time.sleep(0.01)
+
+    known = {process.pid for process in multiprocessing.active_children()}
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def test_a_worker_that_is_killed_while_it_starts_is_replaced():
+    _kill_workers(2)
+    with cluster.connect("local:2") as client:
+        assert list(cluster.wait_for_workers(client, count=2).values()) == [1, 1]
+        assert client.submit(pow, 2, 10, pure=False).result() == 1024
+
+
+def test_workers_that_always_end_while_they_start_are_told_in_a_sentence():
+    _kill_workers(cluster.DEATHS)
+    with pytest.raises(ClusterError, match="3 worker processes ended while they started; they may be short of memory"):
+        with cluster.connect("local:1"):
+            pass
+
+
+def test_workers_leave_no_folder_behind(tmp_path, monkeypatch):
+    """Nor do those of commands that were killed; what belongs to one that is at work stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("rfx-workers-killed", "rfx-workers-at-work", "others"):
+        (tmp_path / name / "storage").mkdir(parents=True)
+    lock = os.open(tmp_path / "rfx-workers-at-work", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with cluster.connect("local:1") as client:
+        (place,) = client.run(lambda dask_worker: dask_worker.local_directory).values()
+        assert Path(place).is_relative_to(tmp_path) and len(list(tmp_path.iterdir())) == 3
+        os.kill(client.run(os.getpid)[client.cluster.workers[0].worker_address], signal.SIGKILL)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["others", "rfx-workers-at-work"]
+    os.close(lock)
+
+
 def test_a_client_of_a_scheduler_by_its_address(local):
     address = local.scheduler.address
     with cluster.connect(address) as client:
@@ -142,6 +193,4 @@ def test_a_worker_without_rfx_is_named(local, monkeypatch):
 
 
 def test_ctrl_c_of_the_terminal_is_not_for_the_workers(local):
-    import signal
-
     assert set(local.run(lambda: signal.getsignal(signal.SIGINT)).values()) == {signal.SIG_IGN}

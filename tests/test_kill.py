@@ -1,11 +1,45 @@
-"""A dozen kills; `python tests/kill.py 1000` makes as many as there is time for."""
+"""A dozen kills; `python tests/kill.py 1000` and `python tests/kill_workers.py 20` make as many as there is time for."""
 
 import random
+import signal
+import time
 
 import pytest
 from kill import Jobs, kill
+from kill_workers import Plans, Trainings
 
 
 @pytest.mark.parametrize("name, count", [("train", 4), ("run", 4)])
 def test_a_kill_loses_nothing(tmp_path, name, count):
     kill(Jobs(tmp_path), name, count, random.Random(name))
+
+
+@pytest.fixture(scope="module")
+def trainings(tmp_path_factory):
+    pytest.importorskip("distributed")
+    return Trainings(tmp_path_factory.mktemp("trainings"), rows=3000)
+
+
+@pytest.mark.parametrize("moment", ["start", "middle"])
+def test_a_worker_that_is_killed_changes_no_bit_of_the_model(trainings, moment):
+    while not trainings.kill("rf squared_hinge", moment, random.Random(moment)):
+        pass  # the training was over before
+
+
+def test_a_worker_that_is_killed_while_it_starts_loses_no_row(tmp_path):
+    pytest.importorskip("distributed")
+    while not Plans(tmp_path, 2).kill("plan", "start", random.Random(0)):
+        pass
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_workers_and_their_folders_go_with_the_command(trainings, number, code):
+    process = trainings.begin("rf squared_hinge")
+    while not trainings.workers(process):
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(120) == code
+    if number == signal.SIGKILL:  # nobody was left to clear up; the next command does
+        process = trainings.begin("rf squared_hinge")
+        assert process.wait(600) == 0
+    trainings.check_nothing_left()

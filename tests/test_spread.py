@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from by_hand import Cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -143,6 +144,78 @@ def test_a_worker_that_joins_late_goes_on_for_one_that_is_killed(folder):
         tasks = client.run(lambda dask_worker: len(dask_worker.state.log), workers=late)
         assert len(late) == 1 and tasks[late[0]] > 0 and second.objective == first.objective
         np.testing.assert_array_equal(first.coef, second.coef)
+
+
+def test_a_worker_that_is_stopped_for_a_while_changes_no_bit(workers, folder):
+    Z, y = problem(workers, folder)
+    first = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10))
+    stopped = []
+
+    def stop(entry, coef):
+        if entry["iteration"] == 2 and not stopped:
+            stopped.append(workers.client.run(os.getpid)[workers.addresses[0]])
+            os.kill(stopped[0], signal.SIGSTOP)
+            threading.Timer(3, os.kill, (stopped[0], signal.SIGCONT)).start()
+
+    Z, y = problem(workers, folder)
+    second = solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10), callback=stop)
+    assert stopped
+    np.testing.assert_array_equal(first.coef, second.coef)
+
+
+def test_what_is_asked_everywhere_is_answered_by_the_workers_that_live(workers, tmp_path):
+    """One dies when it is asked; a worker that starts in its place is asked, too."""
+    found = workers.everywhere(_pid_or_end, str(tmp_path / "ended"))
+    assert (tmp_path / "ended").exists() and found and set(found) == set(workers.client.nthreads())
+    assert found == workers.client.run(os.getpid)
+    with pytest.raises(DataError, match="of mine"):
+        workers.everywhere(_refuse)
+
+
+def _pid_or_end(marker):
+    _end_once(marker, X)
+    return os.getpid()
+
+
+def _refuse():
+    raise DataError("of mine")
+
+
+def test_what_takes_more_memory_than_workers_have_is_told_in_a_sentence(monkeypatch):
+    from distributed import system
+
+    monkeypatch.setattr(system, "MEMORY_LIMIT", 600 << 20)
+    with (
+        cluster.connect("local:1") as client,
+        pytest.raises(ClusterError, match="same work ended 3 workers .*give them more, or more parts"),
+    ):
+        workers = Workers(client, 1)
+        workers.result(workers.submit(_take, 700 << 20))
+
+
+def _take(size):
+    taken = np.ones(size, np.int8)
+    time.sleep(20)
+    return len(taken)
+
+
+def test_workers_that_have_no_memory_left_are_told_of(workers, monkeypatch):
+    """Dask stops giving tasks to a worker that is close to its limit."""
+    from rfx.operators.spread import workers as module
+
+    monkeypatch.setattr(module, "_PATIENCE", 0.1)
+    monkeypatch.setattr(module, "_ALONE", 0.3)
+    monkeypatch.setattr(workers, "_known", lambda: {"a": {"status": "paused"}, "b": {"status": "paused"}})
+    with pytest.raises(ClusterError, match="the workers at tcp.* are out of memory; give them more, or more parts"):
+        workers.result(workers.submit(time.sleep, 2))
+
+
+def test_a_scheduler_that_is_killed_ends_training_with_a_sentence(folder):
+    with Cluster() as own:
+        own.add()
+        with pytest.raises(ClusterError, match="the scheduler at .* went away|has gone away"), cluster.connect(own.address) as client:
+            Z, y = problem(Workers(client), folder)
+            solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10), callback=lambda entry, coef: own.scheduler.kill())
 
 
 def test_when_the_scheduler_goes_away_a_sentence_says_so(folder):

@@ -52,7 +52,7 @@ def train(method, spec: dict) -> Split:
     """
     check(method, spec)
     with cluster.connect(spec["scheduler"]) as client:
-        workers = Workers(client)
+        workers = Workers(client, cluster.workers_of(spec["scheduler"]) or 1)
         files = _files(spec["dataset"], workers)
         rows, method.schema = _rows(files, spec, workers, method)
         split = Split(_name(files, spec["dataset"]), "all", None, None, None, schema=method.schema)

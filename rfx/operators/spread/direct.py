@@ -67,6 +67,9 @@ class Direct:
         if homes is None:
             return None
         if self._actors is None:
+            if not set(self.addresses) <= self._known().keys():
+                self.works = False  # one has died already: nothing of it would ever answer
+                return None
             self._actors = self._made()
         asked = {}
         with self.client.as_current():
@@ -79,6 +82,9 @@ class Direct:
         self._homes[len(calls)] = homes
         each = {home: iter(own) for home, own in found.items()}
         return [next(each[home]) for home in homes]
+
+    def _known(self) -> dict:
+        return self.client.scheduler_info(n_workers=-1)["workers"]
 
     def _made(self) -> dict:
         """An actor on each worker, by its address."""
@@ -104,7 +110,7 @@ class Direct:
             try:
                 return future.result(timeout=_PATIENCE)
             except Waited:
-                if time.monotonic() - start < _PATIENCE / 2 or home not in self.client.scheduler_info(n_workers=-1)["workers"]:
+                if time.monotonic() - start < _PATIENCE / 2 or home not in self._known():
                     raise
 
 

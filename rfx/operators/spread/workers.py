@@ -30,23 +30,24 @@ _HELD = 0.4
 class Workers:
     """The workers of a Dask client, on which the parts 0, 1, … of some rows lie."""
 
-    def __init__(self, client):
-        """Raises ClusterError where there are no workers, or other versions on them."""
+    def __init__(self, client, count: int = 1):
+        """count: the workers that are to be waited for. Raises ClusterError where there are none, or other versions on them.
+
+        What is decided by the number of workers and their memory, and with it the bits of the answer, is decided by those that are
+        there now, whichever of them die later.
+        """
         self.client, self.home, self._answered = client, _process(), None
         with self.asked():
-            threads = cluster.wait_for_workers(client)
-            self.addresses, self.threads = sorted(threads), sum(threads.values())
+            threads = cluster.wait_for_workers(client, count=count)
+            self.addresses, self.threads = sorted(threads), max(count, sum(threads.values()))
             cluster.check_versions(client)
+            limits = [worker["memory_limit"] for worker in self._known().values()]
+        # MiB that parts may take on each worker, of what Dask allows it; infinite where it sets no bound
+        self.memory_mb = min((limit for limit in limits if limit), default=np.inf) / 2**20 * _HELD
         self._direct, self._copies = Direct(client, self.addresses), []
 
     def _known(self) -> dict:
         return self.client.scheduler_info(n_workers=-1)["workers"]
-
-    @property
-    def memory_mb(self) -> float:
-        """MiB that parts may take on each worker, of what Dask allows it; infinite where it sets no bound."""
-        limits = [worker["memory_limit"] for worker in self._known().values()]
-        return min((limit for limit in limits if limit), default=np.inf) / 2**20 * _HELD
 
     # ------------------------------------------------------------------ tasks
 
@@ -90,9 +91,27 @@ class Workers:
         return found[0]
 
     def everywhere(self, function, *args) -> dict:
-        """function(*args) on every worker, by its address."""
-        with self.asked():
-            return self.client.run(function, *args)
+        """function(*args) on every worker that lives, by its address: one that dies is left out, and one that starts is asked."""
+        found, end = {}, time.monotonic() + _ALONE
+        while True:
+            parallel.check_time()
+            with self.asked():
+                living = self.client.nthreads()
+                missing = [address for address in living if address not in found]
+                if living and not missing:
+                    break
+                # an error here is one between the scheduler and a worker; what the function raises comes as its answer
+                told = self.client.run(_tried, function, args, workers=missing, on_error="return") if missing else {}
+            found |= {address: answer for address, answer in told.items() if not isinstance(answer, BaseException)}
+            if time.monotonic() > end:
+                who = f"worker {missing[0]} does not answer" if missing else "no worker is left"
+                raise ClusterError(f"{who} at {self._address}; start it anew, and train again")
+            if not missing or missing[0] not in found:
+                time.sleep(0.1)
+        for _, error in found.values():
+            if error is not None:
+                raise error
+        return {address: found[address][0] for address in living}
 
     def shared(self, value, everywhere=False):
         """What stands for a value among the arguments of all parts: itself where it is small, else a future of it.
@@ -140,17 +159,27 @@ class Workers:
         from distributed import TimeoutError as Waited
         from distributed import wait
 
-        alone = None
+        alone, told = None, None
         while True:
             parallel.check_time()
             with self.asked():
                 with contextlib.suppress(Waited), self.client.as_current():
                     wait(futures, timeout=_PATIENCE)
-                    found = self.client.gather(futures)
+                    try:
+                        found = self.client.gather(futures)
+                    except OSError as error:
+                        # of a task, and the same each time, or of a worker that died when it was asked
+                        if repr(error) == told or not cluster.answers(self.client):
+                            raise
+                        told = repr(error)
+                        continue
                     self._answered = futures if _small(found) else None
                     return found
-                alone = None if self._known() else alone or time.monotonic()
+                known = self._known().values()
+                alone = None if any(worker.get("status") != "paused" for worker in known) else alone or time.monotonic()
             if alone is not None and time.monotonic() - alone > _ALONE:
+                if known:
+                    raise ClusterError(f"the workers at {self._address} are out of memory; give them more, or more parts")
                 raise ClusterError(f"no worker is left at {self._address}; start one (dask worker ADDRESS), and train again")
 
     @property
@@ -162,7 +191,6 @@ class Workers:
         """ClusterError for what Dask raises where the cluster does not answer as it should; rfx's own errors go through."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
-        from distributed.comm import CommClosedError
 
         try:
             yield
@@ -176,9 +204,13 @@ class Workers:
         except (ImportError, pickle.UnpicklingError) as error:
             raise ClusterError(f"a worker can't do its part ({_first(error)}); install rfx there as it is here") from None
         except Exception as error:
-            if not isinstance(error, (FutureCancelledError, CommClosedError, OSError)) and self.client.status == "running":
+            if isinstance(error, FutureCancelledError) or not cluster.answers(self.client):
+                gone = f"the scheduler at {self._address} went away or does not answer"
+            elif isinstance(error, OSError):
+                gone = f"a worker of {self._address} can't do its part"
+            else:
                 raise
-            raise ClusterError(f"the scheduler at {self._address} went away or does not answer ({_first(error)}); train again") from None
+            raise ClusterError(f"{gone} ({_first(error)}); train again") from None
 
 
 def here() -> str:
@@ -206,6 +238,14 @@ def _run(expected, home, function, *args):
     if env.threads() != 1 and _process() != home:
         env.set_threads(1)
     return function(*args)
+
+
+def _tried(function, args) -> tuple:
+    """(function(*args), None), or None and what it raised."""
+    try:
+        return function(*args), None
+    except Exception as error:
+        return None, error
 
 
 def _small(found) -> bool:

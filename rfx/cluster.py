@@ -163,6 +163,8 @@ def _local(distributed, count):
         "distributed.scheduler.worker-saturation": 1.0,
         # a nanny starts its worker anew, however long that takes; Dask would end the nanny after 15 seconds
         "distributed.deploy.lost-worker-timeout": "1 day",
+        # on a busy machine a process that is there may need long to answer; one that has ended refuses at once
+        "distributed.comm.timeouts.connect": f"{_STARTING:g}s",
         "distributed.worker.preload": [__name__],
         **{f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": value for name, value in malloc.items()},
     }
@@ -245,6 +247,8 @@ def _scratch():
     try:
         yield folder
     finally:
+        # Dask clears up there once more when this process ends, and would say that nothing is left to remove
+        logging.getLogger("distributed.diskutils").setLevel(logging.CRITICAL + 1)
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
 

@@ -484,6 +484,9 @@ def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
         return frozenset(), frozenset()  # not what pandas writes
 
 
+_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of durations, in a second
+
+
 def _arrow(column, title, name, as_words):
     import pyarrow
     import pyarrow.compute
@@ -505,6 +508,9 @@ def _arrow(column, title, name, as_words):
             return words_of_numbers(values) if as_words else values
         column = column.cast(pyarrow.string())  # all its digits
         kind = column.type
+    if types.is_duration(kind):
+        values = np.asarray(column.cast(pyarrow.int64()).cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
+        return words_of_numbers(values / _UNITS[kind.unit]) if as_words else values / _UNITS[kind.unit]
     if not _is_bytes(kind):
         try:
             column = column.cast(pyarrow.string())  # dates and the like: words, as in a CSV file

@@ -1,0 +1,264 @@
+"""Situations from public bug reports of other projects, with files of our own: what they got wrong must be right here, or refused by name.
+
+Each test names the report; nothing but the facts is taken from it.
+"""
+
+import datetime
+import decimal
+import gzip
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from rfx.cli import cli
+
+A = np.array([[n * 37 % 101, n * 53 % 97] for n in range(40)])
+Y = (A[:, 0] > A[:, 1]).astype(int)
+PAIRS = list(zip(A.tolist(), Y.tolist()))
+OPTIONS = ("--method", "rf", "--n-features", 20, "--gamma", 1, "--lam", 0.01, "--quiet", "--force")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rfx(*words):
+    """What `rfx words` says, of a command that does what it is asked to."""
+    done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
+    if done.exception is not None:
+        raise done.exception
+    return done.output
+
+
+def refused(*words):
+    """The sentence, or the list of problems, with which `rfx words` refuses."""
+    done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
+    assert done.exception is not None, done.output
+    return f"{done.output}\n{done.exception}"
+
+
+def write(name, text, encoding="utf-8"):
+    with open(name, "w", newline="", encoding=encoding) as file:
+        file.write(text)
+    return name
+
+
+def converted(name, *more):
+    """The rows of a file as `rfx convert` writes them."""
+    rfx("convert", name, "out.svm", "--force", *more)
+    with open("out.svm") as file:
+        return file.read().splitlines()
+
+
+def rows(table=PAIRS):
+    return "".join(f"{a},{b},{y}\n" for (a, b), y in table)
+
+
+# ---------------------------------------------------------------------- CSV
+
+
+def test_tabs_in_a_file_called_csv():
+    """mlpack/mlpack#449: a table with tabs in a .csv file was loaded as one column."""
+    assert converted(write("t.csv", "a\tb\ty\n7\t3\t1\n2\t5\t0\n")) == ["1 1:7 2:3", "0 1:2 2:5"]
+
+
+def test_a_header_is_no_row_of_zeros():
+    """mlpack/mlpack#2889: the header went into a linear regression as a row of zeros."""
+    lines = "".join(f"{a},{b},{2.5 * a + 4 * b + 5}\n" for (a, b), _ in PAIRS)
+    found = converted(write("t.csv", "a,b,y\n" + lines))
+    assert len(found) == len(PAIRS) and found[1] == "309.5 1:37 2:53"
+
+
+def test_commas_quotes_and_line_ends_within_cells():
+    """mlpack/mlpack#1754, catboost/catboost#154: quoted cells were cut at commas and line ends."""
+    said = rfx("check", write("t.csv", 'n,t,y\n1,"a, b",0\n2,"c ""d""",1\n3,"e\nf",0\n4,"a, b",1\n'))
+    assert "4 rows, 3 columns" in said and "a, b" in said and 'c "d"' in said
+
+
+def test_an_empty_cell_is_missing_in_whichever_row():
+    """mlpack/mlpack#658: a missing cell was read as another value, depending on the row that it stood in."""
+    for place in range(3):
+        lines = ["1,4,1", "3,4,0"]
+        lines.insert(place, ",4,1")
+        name = write("t.csv", "\n".join(["a,b,y", *lines]) + "\n")
+        assert "column 'a' has no value" in refused("convert", name, "x.svm")
+        assert converted(name, "--missing", "mean")[place] == "1 1:2 2:4"
+
+
+def test_blank_lines_at_the_end_are_no_rows():
+    """catboost/catboost#170: the last line end made one more row, of zeros."""
+    assert len(converted(write("t.csv", "a,b,y\n" + rows() + "\n\n"))) == len(PAIRS)
+
+
+def test_a_quote_in_the_middle_of_a_cell_is_a_character():
+    """catboost/catboost#2315: a quote within a cell of a table with tabs ended the reading."""
+    lines = "".join(f'US/"{"HILL" if y else "HAVEN"}"\t{b}\t{y}\n' for (_, b), y in PAIRS)
+    said = rfx("check", write("t.tsv", "place\tb\ty\n" + lines))
+    assert 'US/"HAVEN"' in said and 'US/"HILL"' in said and "40 rows" in said
+
+
+def test_the_country_code_of_namibia_is_not_dropped_without_a_word():
+    """vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA was taken for a missing value."""
+    lines = "".join(f"{'NA' if y else 'DE'},{b},{y}\n" for (_, b), y in PAIRS)
+    assert "column 'country' has no value" in refused("train", *OPTIONS, "--data", write("t.csv", "country,b,y\n" + lines))
+
+
+def test_a_cell_of_another_kind_behind_many_rows_is_not_wrapped_or_dropped():
+    """ClickHouse/ClickHouse#120503: what did not fit the type that the first rows had was changed without an error."""
+    text = "c,y\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(30000))
+    name = write("t.csv", text + "18446744073709551615,1\n")
+    assert converted(name)[-1] == "1 1:1.8446744073709552e+19"
+    assert "line 30002: column 'c' has 'late'" in refused("convert", write("t.csv", text + "late,0\n"), "x.svm")
+
+
+def test_a_number_with_an_invisible_character_is_named():
+    """abtassociates/eva#776: zero-width spaces made words of a column of numbers."""
+    lines = rows().replace("37,", "37\u200b,", 1)
+    said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
+    assert "line 3: column 'a' has" in said and "not a number" in said
+
+
+def test_codes_that_could_be_dates_stay_words():
+    """wireservice/csvkit#231: the reference T00370201 was taken for the first of February 2037."""
+    lines = "".join(f"T0037020{a % 3},{y}\n" for (a, _), y in PAIRS)
+    assert "3 words: T00370200, T00370201, T00370202" in rfx("check", write("t.csv", "ref,y\n" + lines))
+
+
+# ---------------------------------------------------------------------- new rows
+
+
+def test_columns_of_new_rows_are_found_by_their_names():
+    """lightgbm-org/LightGBM#2642 and #2022: columns in another order, or without the ignored one, gave other predictions."""
+    rfx("train", *OPTIONS, "--data", write("t.csv", "k,a,b,y\n" + "".join(f"{n % 3},{a},{b},{y}\n" for n, ((a, b), y) in enumerate(PAIRS))),
+        "--ignore", "k", "--target", "y", "--model", "m.npz")  # fmt: skip
+    expected = rfx("predict", "m.npz", "t.csv")
+    assert rfx("predict", "m.npz", write("new.csv", "b,y,a\n" + "".join(f"{b},{y},{a}\n" for (a, b), y in PAIRS))) == expected
+    assert set(expected.split()) == {"0", "1"}
+
+
+def test_new_rows_with_other_columns_are_refused_or_named():
+    """h2oai/h2o-3#3909: columns that a model does not use, and a file without a header, were told wrongly."""
+    rfx("train", *OPTIONS, "--data", write("t.csv", "a,b,y\n" + rows()), "--target", "y", "--model", "m.npz")
+    assert "no column 'a', 'b'" in refused("predict", "m.npz", write("new.csv", "x1,x2\n1,2\n"))
+    with pytest.warns(UserWarning, match="columns that the model never saw.*'extra'"):
+        found = rfx("predict", "m.npz", write("new.csv", "b,extra,a\n1,7,90\n"))
+    assert found.split() == ["1"]
+
+
+# ---------------------------------------------------------------------- LIBSVM text
+
+
+def test_a_comment_ends_a_line():
+    """dmlc/xgboost#4135: a comment behind the values ended the reading."""
+    assert "2 rows, 2 columns" in rfx("check", write("t.svm", "1 1:5 2:3 # doc 7:1 9:2\n0 1:2#\n"))
+
+
+def test_a_row_without_inputs_is_a_row():
+    """jolibrain/deepdetect#361: a line with nothing but its label was no row."""
+    assert "4 rows, 2 columns, labels 0 (2), 1 (2)" in rfx("check", write("t.svm", "0 1:1 2:2\n1 \n1\n0 2:3\n"))
+
+
+def test_a_value_that_is_no_number_is_refused():
+    """dmlc/xgboost#4356: values nan gave results as if the labels were known."""
+    said = refused("check", write("t.svm", "0 1:1 2:nan\n1 1:2 2:1\n0 1:NaN\n"))
+    assert "t.svm:1:9: the value 'nan'" in said and "t.svm:3:5: the value 'NaN'" in said
+    assert "line 1, column 9" in refused("train", *OPTIONS, "--data", "t.svm")
+
+
+def test_an_index_that_is_too_large_is_not_left_out():
+    """dotnet/machinelearning#4689: an entry whose index was beyond 32 bits was left out."""
+    assert "t.svm:1:7: the index '99999999999999999999' is too large" in refused(
+        "check", write("t.svm", "0 1:1 99999999999999999999:2\n1 1:2\n")
+    )
+    assert "2,147,483,648 columns" in refused("train", *OPTIONS, "--data", write("t.svm", "0 1:1 2147483648:2\n1 1:2\n"))
+
+
+def test_several_labels_in_a_line_are_named():
+    """scikit-learn/scikit-learn#6350: labels with commas and spaces between them."""
+    assert "names several classes" in refused("check", write("t.svm", "324,674 1:7 3:5\n1 1:1\n"))
+    assert "t.svm:1:6: '674' is not index:value" in refused("check", write("t.svm", "324, 674 1:7 3:5\n1 1:1\n"))
+
+
+def test_blanks_and_line_ends_of_windows():
+    """apache/spark#2996, microsoft/lightgbm-benchmark#154: more blanks than needed, and a carriage return, ended the reading."""
+    lines = "".join(f" {y}  1:{a}\t2:{b}  \r\n" for (a, b), y in PAIRS)
+    assert "40 rows, 2 columns, labels 0" in rfx("check", write("t.svm", lines))
+
+
+def test_zeros_that_are_written_are_zeros_that_are_not():
+    """dmlc/xgboost#2488: predictions changed when zeros were written."""
+    full = "".join(f"{y} 1:{a} 2:{b} 3:0\n" for (a, b), y in PAIRS)
+    rfx("train", *OPTIONS, "--data", write("full.svm", full), "--model", "m.npz")
+    sparse = full.replace(" 1:0", "").replace(" 2:0", "").replace(" 3:0", "")
+    assert sparse != full and rfx("predict", "m.npz", write("sparse.svm", sparse)) == rfx("predict", "m.npz", "full.svm")
+
+
+def test_query_ids_are_refused_by_name():
+    """lightgbm-org/LightGBM#1576: the second entry of ranking data was an input format error."""
+    assert "query ids (ranking data) are not supported" in refused("check", write("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n"))
+
+
+# ---------------------------------------------------------------------- compressed files
+
+
+def test_all_members_of_a_gzip_file_are_read():
+    """duckdb/duckdb#780: rows of a compressed table with tabs and apostrophes were lost without an error."""
+    text = ("n\tb\ty\n" + "".join(f"o'{a % 3}\t{b}\t{y}\n" for (a, b), y in PAIRS)).encode()
+    with open("t.csv.gz", "wb") as file:
+        file.write(gzip.compress(text[:151]) + gzip.compress(text[151:]))
+    assert "40 rows, 3 columns" in rfx("check", "t.csv.gz")
+
+
+def test_a_gzip_file_by_another_name_is_read():
+    """hove-io/mimirsbrunn#628: a compressed file called .csv gave no rows and no error."""
+    with open("t.csv", "wb") as file:
+        file.write(gzip.compress(("a,b,y\n" + rows()).encode()))
+    assert "40 rows, 3 columns" in rfx("check", "t.csv")
+
+
+# ---------------------------------------------------------------------- arrays and Parquet
+
+
+def test_arrays_of_other_orders_of_bytes_and_axes():
+    """rogersce/cnpy#7, SciTools/iris#1590: arrays in Fortran's order or with the high byte first were read wrongly."""
+    np.savez("t.npz", X=np.asfortranarray(A.astype(">f4")), y=Y.astype(">i2"))
+    assert converted("t.npz")[1] == f"{Y[1]} 1:{A[1, 0]} 2:{A[1, 1]}"
+
+
+def parquet(**columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow.parquet import write_table
+
+    write_table(pyarrow.table({name: pyarrow.array(*column) for name, column in columns.items()}), "t.parquet")
+    return "t.parquet"
+
+
+def test_unsigned_numbers_of_parquet():
+    """dflib/dflib#639: unsigned numbers beyond the signed ones were read as negative ones."""
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = {"b": ([200, 1], pyarrow.uint8()), "i": ([3_000_000_000, 1], pyarrow.uint32()), "l": ([3 << 62, 1], pyarrow.uint64())}
+    assert converted(parquet(**columns, y=([1.5, 2.5],)))[0] == "1.5 1:200 2:3000000000 3:1.3835058055282164e+19"
+
+
+def test_decimal_numbers_of_parquet():
+    """apache/texera#8512: 12.34 of a decimal column was read as 1234."""
+    pyarrow = pytest.importorskip("pyarrow")
+    column = [decimal.Decimal("12.34"), decimal.Decimal("0.10"), decimal.Decimal("7.00")], pyarrow.decimal128(9, 2)
+    assert converted(parquet(d=column, y=([1.5, 2.5, 3.5],))) == ["1.5 1:12.34", "2.5 1:0.1", "3.5 1:7"]
+
+
+def test_a_parquet_column_that_cannot_be_read_is_named():
+    """Bears-R-Us/arkouda#2820: columns of a type that could not be read were left out without a word."""
+    said = refused("convert", parquet(a=([1, 2],), words=([["u"], ["v", "w"]],), y=([1.5, 2.5],)), "x.svm")
+    assert "column 'words' is of type list" in said
+
+
+def test_durations_of_parquet_are_seconds_in_whatever_unit():
+    """apache/drill#2788: a column in microseconds was compared as if it were in another unit."""
+    pyarrow = pytest.importorskip("pyarrow")
+    times = [datetime.timedelta(seconds=1.5), datetime.timedelta(days=1)]
+    for unit in ("ms", "us", "ns"):
+        assert converted(parquet(took=(times, pyarrow.duration(unit)), y=([1.5, 2.5],))) == ["1.5 1:1.5", "2.5 1:86400"]

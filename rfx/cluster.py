@@ -191,14 +191,14 @@ def _local(distributed, count):
 
 def _close(cluster) -> None:
     """End a cluster of ours and its workers, also those that do not end when they are asked to, such as stopped ones."""
-    try:
-        cluster.close(timeout=_GONE)
-    except TimeoutError:
-        for process in multiprocessing.active_children():
-            if process.name.startswith("Dask Worker"):
-                process.kill()
-        with suppress(TimeoutError):
-            cluster.close(timeout=_STARTING)
+    end = time.monotonic() + _STARTING
+    while time.monotonic() < end:
+        try:
+            return cluster.close(timeout=_GONE)
+        except TimeoutError:
+            for process in multiprocessing.active_children():
+                if process.name.startswith("Dask Worker"):
+                    process.kill()
 
 
 def _start(cluster, count) -> None:

@@ -38,7 +38,7 @@ def test_workers_and_their_folders_go_with_the_command(trainings, number, code):
     while not trainings.workers(process):
         time.sleep(0.01)
     process.send_signal(number)
-    assert process.wait(120) == code
+    assert process.wait(600) == code
     if number == signal.SIGKILL:  # nobody was left to clear up; the next command does
         process = trainings.begin("rf squared_hinge")
         assert process.wait(600) == 0

@@ -241,6 +241,16 @@ def test_columns_of_lists_are_refused_before_they_are_read(tmp_path):
         read(written(tmp_path / "a.parquet", {"a": pyarrow.array([b"x" * 99] * 3, pyarrow.binary(99)), "y": [0, 1, 0]}))
 
 
+def test_a_cell_with_a_word_that_is_not_there_is_damage(tmp_path):
+    path = written(tmp_path / "a.parquet", {"s": ["b"] * 8, "y": np.arange(8.0)}, compression="none", write_statistics=False)
+    content = path.read_bytes()
+    run = b"\x01\x10\x00"  # of one bit each: eight times the first word
+    assert run in content
+    path.write_bytes(content.replace(run, b"\x01\x10\x01", 1))
+    with pytest.raises(DataError, match="is no Parquet file that can be read"):
+        read(path)
+
+
 def test_decimal_numbers_are_those_of_a_text(tmp_path):
     decimals = [decimal.Decimal(number).scaleb(-2) for number in range(-999, 999)]
     found = read(written(tmp_path / "a.parquet", {"a": decimals, "y": np.arange(len(decimals))}))

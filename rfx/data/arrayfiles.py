@@ -391,13 +391,14 @@ class ParquetGroups:
         for group in groups:
             try:
                 read = self._read(group)
-            except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+                if not read.num_rows:
+                    continue
+                held = sum(self._size(column) for column in read.columns)
+                _check_size(held, self.name)
+                table = parquet_table(read, self.name, self.schema, self.exact)
+            except (pyarrow.ArrowException, OSError, ValueError, OverflowError, IndexError) as error:
                 raise _no_parquet(self.name, error) from None
-            if not read.num_rows:
-                continue
-            held = sum(self._size(column) for column in read.columns)
-            _check_size(held, self.name)
-            yield parquet_table(read, self.name, self.schema, self.exact), held
+            yield table, held
 
     def _read(self, group):
         """The pyarrow table of a row group, the words of which are numbered."""

@@ -17,6 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 # cases a process, and how many of a million a target gets: those that write files take longer for each
 SHARES = {
+    "cells": 0.1,
     "libsvm": 0.25,
     "archive": 0.2,
     "cache": 0.2,

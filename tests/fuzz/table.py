@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 from fuzz.mutations import mutated
 
-from rfx.data import csvtext, tables
+from rfx.data import csvtext, encodings, tables
 from rfx.data.learner import learn
 from rfx.data.reading import Reading
 from rfx.data.table import Table, Words, joined
@@ -66,6 +66,7 @@ def _same(first: Table, second: Table) -> bool:
 
 
 def _in_pieces(content: bytes, name: str, size: int) -> Table:
+    content = encodings.opened(io.BytesIO(content), name).read()
     shape, forced = csvtext.dialect(content, name), frozenset()
     while True:
         try:

@@ -27,6 +27,7 @@ _WORDS = ["<U3", ">U5", "<U1", "S4", "S1"]
 _OTHERS = ["c16", "M8[D]", "m8[s]", "V3", [("a", "<f4"), ("b", "u1")], "O"]
 _SHAPES = [(5, 2), (5, 1), (1, 3), (4, 3), (2, 2), (7,), (), (0, 2), (3, 0), (2, 2, 2), (5, 2, 1)]
 _CELLS = ["a", "b", "1", "2.5", "-3", "007", "1e2", "", "NA", "é", "x y", "?", "nan"]
+_WIDE = 1000  # columns of a sparse matrix beyond which it is not made dense
 _ABSENT = {"", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>"}
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
@@ -102,13 +103,24 @@ def _expected(content, suffix):
         y = None if target is None else loaded[target]
         if sparse:
             parts = loaded["data"].astype(float), loaded["indices"], loaded["indptr"]
-            X = scipy.sparse.csr_matrix(parts, tuple(loaded["shape"].tolist())).toarray()
-            return None if y is None else _columns(X, y, sparse=True)
+            X = scipy.sparse.csr_matrix(parts, tuple(loaded["shape"].tolist()))
+            return None if y is None else _columns(_dense(X), y, sparse=True)
         if "feature_names" in loaded.files and loaded["feature_names"].shape != loaded[key].shape[1:]:
             return None
         return None if key is None else _columns(loaded[key], y)
     except Exception:  # whatever numpy raises of a damaged file
         return None
+
+
+def _dense(X):
+    """A sparse matrix as an array; of a very wide one the columns that have something, and their numbers in a row of its own."""
+    if X.shape[1] <= _WIDE:
+        return X.toarray()
+    kept = np.unique(X.indices)
+    kept = kept if len(kept) else np.zeros(1, np.int64)
+    places = np.searchsorted(kept, X.indices)
+    narrow = scipy.sparse.csr_matrix((X.data, places, X.indptr), (X.shape[0], len(kept))).toarray()
+    return np.hstack([narrow, np.full((len(narrow), 1), X.shape[1]), np.tile(kept, (len(narrow), 1))])
 
 
 def _columns(X, y, sparse=False):
@@ -150,7 +162,7 @@ def _read(path):
     if isinstance(found, Table):
         return [_cells(column) for column in found.columns]
     X, y, _ = tables.plain_rows(found, "f")
-    dense = X.toarray() if scipy.sparse.issparse(X) else X
+    dense = _dense(X) if scipy.sparse.issparse(X) else X
     column = found[1]
     own = column.T.tolist() if getattr(column, "ndim", 1) == 2 else [_cells(column)]
     return dense.T.tolist() + own

@@ -185,7 +185,7 @@ _ZIP = b"PK\x03\x04"
 _LONGEST_MAGIC = 8
 
 
-def codec(head: bytes) -> bool:
+def compressed(head: bytes) -> bool:
     """Whether a file that starts with these bytes is compressed."""
     return head.startswith((*_STREAMS, _ZIP))
 

@@ -91,7 +91,7 @@ def measured(path) -> Measured:
             size = handle.seek(0, io.SEEK_END)
             handle.seek(0)
             head = handle.read(_HEAD)
-            packed = archives.codec(head[:8]) is not None and not head.startswith(b"PK")
+            packed = archives.compressed(head[:8]) and not head.startswith(b"PK")
             if packed:
                 handle.seek(0)
                 head = archives.open_plain(handle).read(_HEAD)

@@ -59,7 +59,7 @@ class Text:
         if status.st_size == 0:
             return b""
         raw = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-        return archives.read_plain(handle, self.name) if archives.codec(raw[:8]) else raw
+        return archives.read_plain(handle, self.name) if archives.compressed(raw[:8]) else raw
 
 
 class Labels:

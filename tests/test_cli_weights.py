@@ -106,7 +106,7 @@ def test_what_is_refused(folder, capfd):
     assert code == 1 and "nothing can't be read: No such file" in err
     (folder / "binary").write_bytes(b"\xff\xfe\x00")
     code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "binary")
-    assert code == 1 and "it is not text" in err
+    assert code == 1 and "line 1: it is not utf-16-le" in err
     stream = ("--stream", "--sample-weight", folder / "weights")
     code, _, err = train(capfd, folder, "rows", *stream, method="norma")
     assert code == 2 and "--sample-weight has a weight for each row in memory; leave out --stream" in err

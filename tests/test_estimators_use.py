@@ -362,7 +362,7 @@ def _with_entry(path, **entries):
 def test_a_strangers_labels_are_a_sentence(tmp_path):
     estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
     for labels, says in (["a", "b"], "its classes are not among its labels"), (["a", "a", "b"], "its schema is damaged"):
-        saved = {"inputs": None, "named": False, "size": 0, "target": None, "ignored": [], "labels": labels}
+        saved = {"inputs": None, "named": False, "size": 0, "target": None, "target_form": None, "ignored": [], "labels": labels}
         _with_entry(tmp_path / "m.npz", schema=saved)
         with pytest.raises(DataError, match=says):
             rfx.load(tmp_path / "m.npz")

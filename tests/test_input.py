@@ -348,8 +348,12 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
     (files / "part.csv").write_text(csv(slice(180, None), ";", ("buys", "height", "age", "job")).replace("smith", "clerk"))
     code, out, _ = run(capfd, "convert", files / "part.csv", files / "part.libsvm", *args, "--train", files / "train.csv", "--json")
     assert code == 0 and json.loads(out) == {"rows": 60, "columns": columns, "labels": ["no", "yes"]}
-    both = [scored(capfd, files / "m.npz", files / name)[0] for name in ("part.csv", "part.libsvm")]
-    assert both[0] == both[1]
+    code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "part.libsvm")
+    assert code == 1 and "(0, 1) is among the model's (no, yes)" in err, "numbers are not taken for the places of words"
+    own = files / "own.npz"
+    words = ("--lam", 1, "--n-features", 20, "--gamma", 1)
+    assert run(capfd, "train", "--method", "rf", "--data", files / "train.libsvm", "--model", own, *words)[0] == 0
+    assert scored(capfd, own, files / "part.libsvm")[0] > 0.5
     monkeypatch.chdir(files)
     text = csv(slice(180)).encode()
     code, out, err = run(capfd, "convert", "-", "-", *args, stdin=text, monkeypatch=monkeypatch)

@@ -181,10 +181,12 @@ class Method(Choosing, Saved):
         self.deadline = None if deadline is None else time.monotonic() + deadline
         # a class whose rows all have weight zero stays a class
         classes = np.unique(every) if self.weights is not None and self.task != "regression" else None
+        # rows on Dask workers have targets only once they are scaled
+        rows = self.scaler.transform(X, dtype=self._input_dtype())
         Y = self._encode(y, classes)
         if self.task == "regression" and isinstance(Y, np.ndarray):
             targets.check_size(Y)
-        return self.scaler.transform(X, dtype=self._input_dtype()), Y
+        return rows, Y
 
     def _choose_loss(self):
         name = self.params.get("loss") or ("squared" if self.task == "regression" else "squared_hinge")

@@ -282,11 +282,11 @@ def _place(found, name) -> None:
         _whole(found, name)
 
 
-def check_solver(then: dict, now: dict) -> None:
+def check_solver(then: dict, now: dict, n_inputs: int) -> None:
     """Refuse, with a DataError, arrays of a solver that are not in the form that it has them at its start.
 
     then: those of the checkpoint; now: those of the same solver before its first step. What grows with the rows that were seen
-    (coef, before, rows) may be longer, all by the same.
+    (coef, before, rows) may be longer, all by the same. n_inputs: columns of the rows that a solver keeps.
     """
     if then.keys() != now.keys():
         raise DataError(f"the solver has the arrays {', '.join(sorted(then))}, not {', '.join(sorted(now))}")
@@ -294,8 +294,10 @@ def check_solver(then: dict, now: dict) -> None:
     for name, values in now.items():
         found = then[name]
         grows = name in ("coef", "before", "rows")
-        if found.dtype != values.dtype or found.ndim != values.ndim or found.shape[grows:] != values.shape[grows:]:
-            raise DataError(f"array solver_{name} holds {found.dtype} in the shape {found.shape}, not {values.dtype} in {values.shape}")
+        # a solver without rows does not know how many columns they have
+        shape = (0, n_inputs) if name == "rows" else values.shape
+        if found.dtype != values.dtype or found.ndim != values.ndim or found.shape[grows:] != shape[grows:]:
+            raise DataError(f"array solver_{name} holds {found.dtype} in the shape {found.shape}, not {values.dtype} in {shape}")
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise DataError(f"array solver_{name} has values that are not finite")
         if name == "t" and not (np.all(found >= 0) and np.all(found <= _MOST)):

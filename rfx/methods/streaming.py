@@ -216,7 +216,7 @@ class StreamMethod(Method):
         self.solver = self._make(state)
         if state is not None:
             try:
-                checkpoints.check_solver(state, self.solver.state())
+                checkpoints.check_solver(state, self.solver.state(), self.n_prepared)
             except DataError as error:
                 raise self._checkpoint.damaged(str(error)) from error
             self.solver.restore(state)

@@ -113,7 +113,8 @@ def test_its_runs_count_as_done(kept):
 
 
 def test_a_row_of_today_goes_into_the_file_of_then(kept):
-    results.append("results.csv", {"key": "0123456789abcdef", "status": "ok", "dataset": "iris", "method": "rf", "score": 0.5, "params": {"n": 1}})
+    row = {"key": "0123456789abcdef", "status": "ok", "dataset": "iris", "method": "rf", "score": 0.5, "params": {"n": 1}}
+    results.append("results.csv", row)
     rows = results.read("results.csv")
     assert rows[: len(ROWS)] == ROWS
     assert (len(rows), rows[-1]["score"], rows[-1]["params"]) == (len(ROWS) + 1, 0.5, {"n": 1})

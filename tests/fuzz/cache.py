@@ -18,7 +18,7 @@ _TYPES = ["<f8", "<i4", "<i8", ">f8", "<f2", "O", "|S1", 3, None]
 
 def _packed(key, arrays, header=None):
     described = {name: (array.dtype.str, len(array), zlib.crc32(array.tobytes())) for name, array in arrays.items()}
-    content = json.dumps({"key": key} | described | (header or {})).encode()
+    content = json.dumps({"key": key, "plain": True} | described | (header or {})).encode()
     return textcache._MAGIC + len(content).to_bytes(4, "little") + content + b"".join(array.tobytes() for array in arrays.values())
 
 

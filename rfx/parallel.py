@@ -1,7 +1,7 @@
 """Threads of rfx: loops that release the GIL are shared out, and BLAS keeps to one thread meanwhile.
 
-numba functions compiled with nogil, numpy's ufuncs and its products release the GIL. Small work is done by the caller alone,
-and whoever waits sleeps: on a busy machine a thread that waits for others costs many times what it saves.
+numba functions compiled with nogil, numpy's ufuncs and its products release the GIL. The calling thread does small work alone.
+A thread that waits sleeps, because spinning costs more than it saves on a busy machine.
 """
 
 import contextvars

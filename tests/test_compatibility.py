@@ -128,9 +128,11 @@ SCORES = [row for row in csv.DictReader((FIXTURES / "scores.csv").open(newline="
 )
 def test_the_demo_gives_the_scores_of_then(number):
     run = plan.load("demo").runs[number]
-    row = single.execute(run)
+    # the support of the exact machine is settled by a tight tolerance only
+    tight = {"tol": 1e-8} if run["method"] == "kernel" else {}
+    row = single.execute(run | {"options": run["options"] | tight})
     then = [score for score in SCORES if (score["plan"], score["dataset"], score["method"]) == ("demo", run["dataset"], run["method"])]
     assert len(then) == 1
     assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
     # which rows just touch the margin depends on the last digits, which are BLAS's
-    assert row["model_size"] == pytest.approx(int(then[0]["model_size"]), rel=0.1)
+    assert row["model_size"] == pytest.approx(int(then[0]["model_size"]), rel=0.02)

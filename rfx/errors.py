@@ -1,7 +1,16 @@
 """The exceptions that a user sees as one sentence, without a traceback."""
 
+_BREAKS = {ord(mark): repr(mark)[1:-1] for mark in "\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 
-class RfxError(Exception):
+
+class _Sentence:
+    """An exception whose text is one line: a line break in it, such as one of a quoted cell, is spelled out."""
+
+    def __str__(self) -> str:
+        return super().__str__().translate(_BREAKS)
+
+
+class RfxError(_Sentence, Exception):
     """Something about the data or the run is wrong; str(error) is one sentence that says what and what to do."""
 
     exit_code = 1
@@ -35,7 +44,7 @@ class LockedError(RfxError):
     exit_code = 4
 
 
-class RfxWarning(UserWarning):
+class RfxWarning(_Sentence, UserWarning):
     """Something that was left out or done otherwise; the command line says it in one sentence on standard error."""
 
 

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from rfx import terminal
+from rfx import errors, terminal
 from rfx.data import download
 
 EVIL = "\x1b]0;evil\x07\x1b[31m\x9b2J\u202e"
@@ -42,6 +42,16 @@ def test_control_characters_are_spelled_out():
 def test_a_strangers_words_are_one_short_line():
     assert terminal.line("one\r\ntwo\x1b") == r"one two\x1b"
     assert len(terminal.line("x" * 70_000)) == 200
+
+
+def test_an_error_is_one_line_whatever_it_quotes(tmp_path):
+    """A quoted cell may hold line breaks; the command line shows the error, and programs read it, as one sentence."""
+    assert str(errors.DataError("a\nb\u2028c")) == str(errors.RfxWarning("a\nb\u2028c")) == r"a\nb\u2028c"
+    file = tmp_path / "d.csv"
+    file.write_bytes(b'id,job,"height\n1,clerk,170.5,yes\n2,"smith, ""old""",,no""\n3,clerk,1e2,y181,no\n')
+    code, _, err = rfx("train", "--method", "rf", "--data", file)
+    assert code == 1
+    assert err.count("\n") == 1 and r"height\n1,clerk" in err
 
 
 ANSWERS = {

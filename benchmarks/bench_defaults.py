@@ -53,7 +53,7 @@ def peer(name: str, classes: bool, n_inputs: int):
 def scored(model, split, classes: bool) -> tuple[float, float]:
     """(accuracy or R2 on the test rows, processor seconds of the fit)."""
     start = time.process_time()
-    model.fit(split.X_train, split.y_train)
+    model = model.fit(split.X_train, split.y_train)
     seconds = time.process_time() - start
     return (accuracy_score if classes else r2_score)(split.y_test, model.predict(split.X_test)), seconds
 

@@ -173,15 +173,21 @@ class Doubly:
     def __init__(self, options, X, y):
         self.name = f"doubly-sgd {words(options)}"
         self.batch = options["batch"]
-        self.method = methods.create("doubly-sgd", task="binary", **options)
-        self.method._learn(lambda: iter([(X, y)]))
-        self.method._start()
+        self.session = methods.create("doubly-sgd", task="binary", **options).session()
+        self.session.learn(lambda: iter([(X, y)]))
+        self.session.start(True)
+
+    @property
+    def learned(self):
+        """What the survey of the rows taught."""
+        return self.session.learned
 
     def train(self, X, y):
-        self.method._advance(X, y, None, None)
+        self.session.advance(X, y, None, None)
 
     def predict(self, X):
-        return self.method.labels(self.method._values(self.method.inputs.transform(X))[:, 0])
+        rows = self.learned.inputs.transform(X)
+        return self.session.preprocessing().labels(self.session.learner.predict(rows)[:, 0])
 
 
 class Peer:
@@ -256,7 +262,7 @@ def race(learners, X, y, X_out, y_out, seconds):
 
 def pair(name, X, y, ours, peers):
     mine = [Doubly(INPUTS_OF[name] | options, X, y) for options in ours]
-    return [*mine, *(Peer(mine[0].method, options, y) for options in peers)]
+    return [*mine, *(Peer(mine[0].learned, options, y) for options in peers)]
 
 
 def table(title, found):

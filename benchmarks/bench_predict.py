@@ -13,7 +13,7 @@ from sklearn.kernel_approximation import RBFSampler
 from rfx import data
 from rfx.data.scaling import Scaler
 from rfx.features import sample
-from rfx.methods.linear import linear_decision
+from rfx.fitting.linear import linear_decision
 
 
 def main():

@@ -16,8 +16,8 @@ from rfx import env
 from rfx.data import load
 from rfx.data.scaling import Scaler
 from rfx.features import sample
-from rfx.methods.options import Path
 from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.options import Path
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge, solve_ridge_grid
 

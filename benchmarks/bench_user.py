@@ -54,7 +54,7 @@ def main():
         def run(label, models=models, X_train=X_train, X_test=X_test, split=split):
             model, size = models[label]
             start = time.perf_counter()
-            model.fit(X_train, split.y_train)
+            model = model.fit(X_train, split.y_train)
             trained = time.perf_counter()
             accuracy = np.mean(model.predict(X_test) == split.y_test)
             return trained - start, time.perf_counter() - trained, accuracy, size(model) / 1024

@@ -6,9 +6,25 @@ elsewhere. The derivative of a loss with a corner is a subgradient there. The co
 infinite outside `clip_dual`'s range.
 """
 
+from typing import Any, Protocol
+
 import numpy as np
 
 from rfx.errors import UsageError
+
+
+class Loss(Protocol):
+    """The loss of one row and output, elementwise over arrays of one shape."""
+
+    name: str
+
+    def value(self, z: Any, y: Any) -> Any: ...
+
+    def derivative(self, z: Any, y: Any) -> Any: ...
+
+    def clip_dual(self, u: Any, y: Any) -> Any: ...
+
+    def conjugate(self, u: Any, y: Any) -> Any: ...
 
 
 class Squared:

@@ -103,6 +103,13 @@ class Option:
         """The same option with another default, choices, range or help."""
         return dataclasses.replace(self, **changes)
 
+    def adding(self, *more: dict[str, str]) -> "Option":
+        """The same option with more choices, each with what it means."""
+        choices = self.meanings()
+        for part in more:
+            choices |= part
+        return self.but(choices=choices)
+
     def meanings(self) -> dict[str, str]:
         """The choices, each with what it means."""
         choices = self.choices() if callable(self.choices) else self.choices

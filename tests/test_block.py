@@ -110,7 +110,7 @@ def test_predictions_are_those_of_the_dense_reference(partition):
 def test_one_block_is_the_exact_machine(loss, partition):
     more = {} if loss == "squared" else {"bias": False}
     exact = methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none", loss=loss, tol=1e-7, **more)
-    exact.fit(X[:300], LABELS[:300])
+    exact = exact.fit(X[:300], LABELS[:300])
     ours = block(block_size=300, loss=loss, partition=partition).fit(X[:300], LABELS[:300])
     np.testing.assert_allclose(ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3)
     assert ours.info["objective"] == pytest.approx(exact.info["objective"], rel=1e-5)
@@ -167,7 +167,7 @@ def test_rows_without_a_weight_are_not_in_the_model(tmp_path):
     # far from the margin, no row of the squared hinge has a weight
     y = np.where(X[:, 0] > 0.5, 1.0, -1.0)
     method = block(loss="squared_hinge", lam=1e-4, kernel="linear", gamma=None, block_size=100, tol=1e-12).fit(X - 0.5, y)
-    assert method.info["model_size"] == len(method.coef) < 400 and method.starts[-1] == len(method.coef)
+    assert method.info["model_size"] == len(method.model.coef) < 400 and method.model.starts[-1] == len(method.model.coef)
     method.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
     np.testing.assert_array_equal(again.decision_function(X - 0.5), method.decision_function(X - 0.5))
@@ -190,7 +190,7 @@ def test_sparse_rows_and_threads_change_nothing(tmp_path):
     np.testing.assert_allclose(made[2], made[0], atol=1e-12)
     method = block().fit(rows, VALUES)
     method.save(tmp_path / "m.npz")
-    assert sp.issparse(methods.load(tmp_path / "m.npz").support)
+    assert sp.issparse(methods.load(tmp_path / "m.npz").model.support)
 
 
 def test_the_time_limit_ends_it():

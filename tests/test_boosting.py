@@ -6,8 +6,8 @@ from scipy import optimize
 
 from rfx import losses, methods
 from rfx.errors import UsageError
+from rfx.fitting.learners import Perceptrons, Stumps
 from rfx.kernels.signs import perceptron_constant
-from rfx.methods.weak import Perceptrons, Stumps
 from rfx.operators.dense import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.boosting import solve_boosting
@@ -150,7 +150,8 @@ def test_a_deadline_ends_it_with_what_there_is():
 
 @pytest.mark.parametrize("kernel", ["perceptron", "stump"])
 def test_the_curve_ends_at_the_score(kernel):
-    method = methods.create("boosting", kernel=kernel, lam=2.0, n_features=30).watch(X[200:], Y[200:]).fit(X[:200], Y[:200])
+    method = methods.create("boosting", kernel=kernel, lam=2.0, n_features=30)
+    method = method.fit(X[:200], Y[:200], held_out=(X[200:], Y[200:]))
     assert method.trace[-1]["error"] == pytest.approx(1 - method.score(X[200:], Y[200:])["score"])
     assert method.info["model_size"] == method.trace[-1]["nnz"] <= method.info["n_found"] == method.trace[-1]["features"]
 
@@ -158,12 +159,12 @@ def test_the_curve_ends_at_the_score(kernel):
 def test_the_objective_is_that_of_the_kernels_features():
     """+-s of scale `kernel` and lambda is +-1 of scale `unit` and lambda/s."""
     raw = methods.create("boosting", lam=3.0, n_features=20, threshold="exact").fit(X, Y)
-    s = np.sqrt(raw.map.params["radius"] / perceptron_constant(3))
+    s = np.sqrt(raw.model.map.params["radius"] / perceptron_constant(3))
     unit = methods.create("boosting", lam=3.0 / s, n_features=20, threshold="exact", perceptron_scale="unit").fit(X, Y)
     assert raw.info["objective"] == pytest.approx(unit.info["objective"], rel=1e-9)
-    np.testing.assert_allclose(raw.coef * s, unit.coef, rtol=1e-6)
+    np.testing.assert_allclose(raw.model.coef * s, unit.model.coef, rtol=1e-6)
     np.testing.assert_allclose(raw.decision_function(X), unit.decision_function(X), rtol=1e-5, atol=1e-6)
-    value = 3.0 * np.abs(raw.coef).sum() + losses.SquaredHinge.value(raw.decision_function(X), Y).sum()
+    value = 3.0 * np.abs(raw.model.coef).sum() + losses.SquaredHinge.value(raw.decision_function(X), Y).sum()
     assert raw.info["objective"] == pytest.approx(value, rel=1e-5)
 
 

@@ -9,7 +9,7 @@ from fuzz import checkpoint as fuzz
 
 from rfx import model
 from rfx.errors import DataError
-from rfx.methods import checkpoints
+from rfx.fitting import checkpoints
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,11 @@ import pytest
 
 from rfx import methods
 from rfx.errors import UsageError
+from rfx.fitting import validation
+from rfx.fitting.method import Method
+from rfx.fitting.problem import Problem
+from rfx.fitting.validation import GAMMA_FACTORS, LAMS, WAIT, held_out
 from rfx.kernels import parameters
-from rfx.methods import validation
-from rfx.methods.choices import WAIT, Choosing
-from rfx.methods.validation import GAMMA_FACTORS, LAMS, held_out
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-1, 1, (300, 4)).astype(np.float32).astype(float)
@@ -32,7 +33,7 @@ OWN = {
 @pytest.fixture(autouse=True)
 def one_part(monkeypatch):
     """A fifth of the rows judges, as of larger sets."""
-    monkeypatch.setattr(Choosing, "judges", 0)
+    monkeypatch.setattr(Method, "judges", 0)
 
 
 def by_hand(name, task, gammas, lams, **options):
@@ -53,9 +54,10 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
     for task in TARGETS if name in ("rf", "rb") else ("regression", "binary"):
         method = methods.create(name, task=task, scaling="none", gamma="validation", lam="validation", **OWN[name]).fit(X, TARGETS[task])
         (step,) = method.info["validation"]
-        kernel = method.params["kernel"]
+        kernel = method.settings.kernel
         gammas = [factor * parameters(kernel, X, "median")["gamma"] for factor in GAMMA_FACTORS]
-        lams = method._candidates("lam", TARGETS[task])
+        problem = Problem(X, TARGETS[task][:, None], method.loss, task)
+        lams = method.method.candidates("lam", problem, method.settings)
         assert (step["by"], step["options"], step["fitted"], step["held_out"]) == (name, ["gamma", "lam"], 240, 60)
         for gamma in gammas:
             path = [one[1:] for one in step["tried"] if one[0] == gamma]
@@ -122,7 +124,7 @@ def test_too_few_rows(caplog):
     with pytest.raises(UsageError, match="--gamma is 'validation', which needs at least 5 rows, but there are 4"):
         methods.create("rf", gamma="validation", lam="validation").fit(X[:4], TARGETS["regression"][:4])
     few = methods.create("rf", lam="validation").fit(X[:4], TARGETS["regression"][:4])
-    assert few.info["lam"] == 1.0 and "too few rows to choose it by validation" in caplog.text and "validation" not in few.info
+    assert few.info["lam"] == 1.0 and "too few rows for validation" in caplog.text and "validation" not in few.info
 
 
 def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
@@ -135,7 +137,7 @@ def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
 
 
 def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
-    monkeypatch.setattr(Choosing, "judges", 500)
+    monkeypatch.setattr(Method, "judges", 500)
     y, options = TARGETS["regression"], {"scaling": "none", "gamma": 0.5, "loss": "squared"}
     (step,) = methods.create("kernel", lam="validation", **options).fit(X, y).info["validation"]
     assert (step["fitted"], step["held_out"]) == (240, 300)
@@ -149,13 +151,13 @@ def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
 
 @pytest.mark.parametrize("judges", [0, 500])
 def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch):
-    monkeypatch.setattr(Choosing, "judges", judges)
+    monkeypatch.setattr(Method, "judges", judges)
     for task, gamma, rises in (("binary", 0.3, False), ("multiclass", 0.3, False), ("binary", 10.0, True)):
         if rises:
             # no error is so low
-            monkeypatch.setattr("rfx.methods.sparse_rf.SparseRF._target_error", lambda *args: -1.0)
+            monkeypatch.setattr("rfx.methods.sparse_rf.SparseRF.target_error", lambda *args: -1.0)
         made = methods.create("sparse-rf", task=task, gamma=gamma, lam="match-rf", scaling="none", n_features=200, rounds=2, loss="squared")
-        [step] = made.fit(X, TARGETS[task]).validation
+        [step] = made.fit(X, TARGETS[task]).info["validation"]
         errors, target = [error for _, error in step["tried"]], step["target"]
         if judges:
             # five parts, and no part alone tells
@@ -181,5 +183,5 @@ def test_liblinear_is_given_the_lambda_that_rfx_would_choose(name):
     options = {"task": "binary", "lam": "validation", "gamma": 1.0, **({"n_grids": 10} if name.endswith("b") else {"n_features": 30})}
     y = np.sign(X[:, 0])
     both = [methods.create(name, solver=solver, **options).fit(X, y) for solver in ("rfx", "liblinear")]
-    assert both[0].validation == both[1].validation and both[0].info["lam"] == both[1].info["lam"]
+    assert both[0].info["validation"] == both[1].info["validation"] and both[0].info["lam"] == both[1].info["lam"]
     assert both[1].info["solver"] == "liblinear"

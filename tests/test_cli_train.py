@@ -178,7 +178,9 @@ def test_featurize_reads_tables_as_training_does(tmp_path, capfd):
             Z, _ = svmlight.read(tmp_path / "table")
             method = methods.load(tmp_path / "m")
             rows, _ = svmlight.read(tmp_path / "b.txt")
-            np.testing.assert_allclose(Z.toarray(), method.map.transform(method.scaler.transform(rows.toarray())), atol=1e-5)
+            np.testing.assert_allclose(
+                Z.toarray(), method.model.map.transform(method.preprocessing.scaler.transform(rows.toarray())), atol=1e-5
+            )
 
 
 def test_featurize_writes_the_bins_of_random_binning(files, capfd):
@@ -207,8 +209,8 @@ def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(files, capfd):
         assert run(capfd, "train", "--data", files / "train.txt", *options)[0] == 0
         assert run(capfd, "featurize", files / "test.txt", "--model", files / "rb.npz", "-o", files / "z.txt")[0] == 0
         model = methods.load(files / "rb.npz")
-        Z, _ = svmlight.read(files / "z.txt", n_features=len(model.coef))
-        np.testing.assert_allclose(Z @ model.coef[:, 0], model.decision_function(X[200:]), atol=1e-12)
+        Z, _ = svmlight.read(files / "z.txt", n_features=len(model.model.coef))
+        np.testing.assert_allclose(Z @ model.model.coef[:, 0], model.decision_function(X[200:]), atol=1e-12)
 
 
 def test_featurize_learns_the_scaling_on_the_rows_of_train(files, capfd):

@@ -68,7 +68,7 @@ def test_class_weight_and_scores_without_test_rows(folder, capfd):
     assert code == 0, err
     assert results.read(folder / "r.csv")[0]["params"]["class_weight"] == "1:5"
     by_label = methods.load(folder / "m.npz")
-    assert by_label.params["class_weight"] == "1:5"
+    assert by_label.settings.class_weight == "1:5"
     (folder / "weights").write_text("".join("5\n" if label > 0 else "1.0\n" for label in LABELS))
     code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--cv", 3)
     assert code == 0 and json.loads(out)["score"] == results.read(folder / "r.csv")[0]["score"]
@@ -115,7 +115,7 @@ def test_what_is_refused(folder, capfd):
     code, _, err = train(capfd, folder, "rows", "--class-weight", "heavy")
     assert code == 2 and "--class-weight is 'heavy'; it must be balanced, or LABEL:WEIGHT" in err
     code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear")
-    assert code == 2 and "--solver is liblinear, which takes no weights" in err
+    assert code == 2 and "--solver is liblinear, which takes no sample weights" in err
     # an output that is the weights
     code, _, err = run(
         capfd, "train", "--method", "rf", "--data", folder / "rows", "--sample-weight", folder / "weights", "--model", folder / "weights"

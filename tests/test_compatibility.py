@@ -1,6 +1,6 @@
-"""What earlier versions wrote is still read: models predict the same, a results file counts as done, scores stay.
+"""What users keep is read again: models predict the same, a results file counts as done, scores stay.
 
-tests/fixtures/make.py says how the files were made, and by which version.
+tests/fixtures/make.py says how the files were made.
 """
 
 import csv
@@ -16,7 +16,6 @@ from rfx import methods
 from rfx.cli import cli
 from rfx.data import svmlight
 from rfx.experiments import plan, single
-from rfx.methods.choices import Choosing
 from rfx.records import results
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
@@ -43,21 +42,11 @@ def test_a_model_of_then_predicts_the_same(name):
     assert (score["metric"], score["score"]) == (then["metric"], pytest.approx(then["score"], rel=1e-6))
 
 
-@pytest.fixture(autouse=True)
-def validation_of_then(monkeypatch):
-    """One part of the rows judged, of few rows too, and the lambdas of L1 were the same for every target."""
-    monkeypatch.setattr(Choosing, "judges", 0)
-    monkeypatch.setattr("rfx.methods.sparse_rf.l1_lams", lambda method, lams, Y: list(lams))
-
-
 @pytest.mark.parametrize("name", PREDICTIONS)
 def test_the_same_options_still_make_that_model(name):
     then = PREDICTIONS[name]
     words = then["options"].split()
     options = {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2])}
-    # the defaults of then
-    lam = {"rb": 0.01, "sparse-rf": "validation"}.get(options["method"], 1.0)
-    options = {"gamma": "paper", "lam": lam} | options
     data = FIXTURES / f"{then['data']}.libsvm"
     spec = {"dataset": str(data), "test": str(data).replace(".libsvm", "-test.libsvm"), "method": options.pop("method")}
     row = single.execute(spec | {"options": options, "seed": int(options.pop("seed"))})

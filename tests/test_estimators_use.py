@@ -70,7 +70,7 @@ def test_the_signature_is_what_the_method_declares(estimator):
 def test_defaults_are_those_of_the_method(estimator):
     made = type(estimator)()
     task = "binary" if hasattr(made, "decision_function") else "regression"
-    assert made._create(task).params == methods.create(made.method_name, task=task).params
+    assert made._create(task).settings == methods.create(made.method_name, task=task).settings
 
 
 def test_the_stub_is_what_is_made():
@@ -117,7 +117,7 @@ def test_what_is_refused_names_the_parameter():
 
 
 def test_not_converged_is_a_warning():
-    with pytest.warns(ConvergenceWarning, match="SparseRFClassifier did not converge; a larger max_iter or tol lets it"):
+    with pytest.warns(ConvergenceWarning, match="SparseRFClassifier did not converge; try a larger max_iter or tol"):
         estimators.SparseRFClassifier(lam=0.01, max_iter=1, n_features=200, gamma=3.0).fit(X, WORDS)
 
 
@@ -195,7 +195,7 @@ def test_sparse_random_features_select():
     Z = selector.fit(X, WORDS).transform(X)
     assert 0 < Z.shape[1] < 400 and Z.shape[1] == len(selector.get_feature_names_out())
     model = estimators.SparseRFClassifier(n_features=400, lam=3.0, gamma=3.0).fit(X, WORDS)
-    np.testing.assert_allclose(Z @ model.method_.coef, model.decision_function(X), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(Z @ model.method_.model.coef, model.decision_function(X), rtol=1e-4, atol=1e-4)
     assert make_pipeline(clone(selector), LogisticRegression(max_iter=1000)).fit(X, WORDS).score(X, WORDS) > 0.9
     numbers = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0).fit(X, TARGET)
     assert numbers.method_.task == "regression"

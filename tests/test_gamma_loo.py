@@ -6,9 +6,10 @@ import scipy.sparse as sp
 
 from rfx import kernels, methods
 from rfx.features import sample
+from rfx.fitting import bandwidth as gamma
+from rfx.fitting import linear
+from rfx.fitting.validation import LAMS
 from rfx.kernels import KERNELS, block, scaled_family
-from rfx.methods import gamma, linear
-from rfx.methods.validation import LAMS
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(-1, 1, (60, 3))
@@ -36,7 +37,7 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
     y, chosen = Y[:, 0], {}
     for name, own in {"rf": {"n_features": 50}, "kernel": {}, "nystrom": {"n_features": 20}, "sparse-rf": {"n_features": 20}}.items():
         method = methods.create(name, scaling="none", lam=1.0, **own).fit(X, y)
-        assert method.params["gamma"] == "loo" and method.info["validation"][0]["by"] == "kernel ridge regression"
+        assert method.settings.gamma == "loo" and method.info["validation"][0]["by"] == "kernel ridge regression"
         chosen[name] = method.info["kernel_params"]["gamma"]
     assert np.ptp(list(chosen.values())) < 1e-5 * chosen["kernel"]  # some take the rows in float32
     again = methods.create("kernel", scaling="none", lam=1.0, gamma=chosen["kernel"]).fit(X, y)
@@ -65,7 +66,10 @@ def test_smooth_targets_without_noise_get_smaller_lambdas_but_by_this_word_only(
 def test_few_rows_and_kernels_without_a_bandwidth_have_nothing_to_choose():
     few = methods.create("rf", lam=1.0, n_features=20).fit(X[:10], Y[:10, 0])
     assert "validation" not in few.info
-    assert few.info["kernel_params"]["gamma"] == kernels.parameters("gaussian", few.scaler.transform(X[:10], np.float32), "median")["gamma"]
+    assert (
+        few.info["kernel_params"]["gamma"]
+        == kernels.parameters("gaussian", few.preprocessing.scaler.transform(X[:10], np.float32), "median")["gamma"]
+    )
     assert "validation" not in methods.create("rf", kernel="perceptron", lam=1.0, n_features=20).fit(X, Y[:, 0]).info
 
 
@@ -87,4 +91,3 @@ def test_one_map_serves_all_trials_and_the_model(name, monkeypatch):
         method = methods.create(name, gamma=word, n_features=40).fit(X, Y[:, 0])
         # by validation a map for each of four bandwidths, whatever the parts and lambdas, and the model's
         assert 1 <= len(drawn) <= times and drawn[-1] == method.info["kernel_params"]["gamma"]
-        assert method._last is None

@@ -17,6 +17,7 @@ from rfx.data.reading import FileFormat, Reading
 from rfx.data.schema import Schema
 from rfx.errors import DataError
 from rfx.experiments import heldout, single
+from rfx.fitting.training import Trainer
 
 RNG = np.random.default_rng(1)
 N = 240
@@ -142,8 +143,8 @@ def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypa
     # a column without a value in the part keeps what all rows teach
     np.testing.assert_allclose(split.part(np.array([0, 3]), out)[0][:, 0], split.schema.inputs[0].fill)
     seen = []
-    fitted = methods.get("rf").fit
-    monkeypatch.setattr(methods.get("rf"), "fit", lambda self, X, y, **more: seen.append(X) or fitted(self, X, y, **more))
+    fitted = Trainer.fit
+    monkeypatch.setattr(Trainer, "fit", lambda self, X, *more, **named: seen.append(X) or fitted(self, X, *more, **named))
     spec = {
         "dataset": str(tmp_path / "t.csv"),
         "method": "rf",

@@ -16,7 +16,7 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
         SPEC | {"threads": 4, "timeout": 5, "model": "m.npz"},
         SPEC | {"test": None, "zero_based": False, "train_score": False},
         SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
-        SPEC | {"options": {"lam": 1}}, SPEC | {"options": {"lam": 1, "n_features": methods.get("rf")().params["n_features"]}},
+        SPEC | {"options": {"lam": 1}}, SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").settings.n_features}},
         SPEC | {"options": {"lam": 1, "gamma": "loo"}},
         {name: value for name, value in SPEC.items() if name != "seed"},
         dict(reversed(SPEC.items())),
@@ -44,32 +44,9 @@ def test_key_of_a_file_follows_its_content_not_its_folder(tmp_path, monkeypatch)
     assert keys.key(SPEC | {"dataset": "cpu", "test": str(data)}) != keys.key(SPEC)
 
 
-def test_the_keys_of_the_first_version():
-    """Written down from it: they hash the options as they were given."""
-    assert keys.old_key(SPEC) == "ca981373f47e82e0"
-    assert keys.old_key(SPEC | {"options": {}, "seed": 3, "label": "x"}) == "a72ea7ace0676c8f"
-
-
-def old_row(spec, **more):
-    params = {"scaling": "minmax01", "gamma": "paper"} | more.pop("params", {})
-    row = {"key": keys.old_key(spec), "status": "ok", "kernel": "gaussian", "solver": "rfx", "lam": 1.0, "n_features": 1000}
-    return row | {"params": params} | more
-
-
-def test_rows_of_the_first_version_count_as_long_as_their_defaults_are_those_of_today():
-    spec = SPEC | {"options": {"n_features": 50, "gamma": "paper"}}
-    row = old_row(spec)
-    assert keys.rows_of([spec], [row]) == {keys.key(spec): row}
-    assert not keys.rows_of([spec], [old_row(spec, params={"scaling": "none"})]), "made when the default of scaling was another"
-    today = SPEC | {"options": {"n_features": 50}}
-    assert not keys.rows_of([today], [old_row(today)]), "made when the default of gamma was paper"
-    assert not keys.rows_of([spec], [old_row(spec, kernel="laplacian")])
-    given = spec | {"options": {"n_features": 50, "kernel": "laplacian", "gamma": "paper"}}
-    assert keys.rows_of([given], [old_row(given, kernel="laplacian")]), "given is given"
-    failed = old_row(spec, status="failed", params={}, kernel=None)
-    assert keys.rows_of([spec], [failed])
-    new = failed | {"key": keys.key(spec), "status": "ok"}
-    assert list(keys.rows_of([spec], [new, failed]).values()) == [new], "a row of this version goes before"
+def test_the_newest_row_of_a_run_counts():
+    first, last = ({"key": keys.key(SPEC), "status": status} for status in ("failed", "ok"))
+    assert keys.rows_of([SPEC, SPEC | {"seed": 7}], [first, last]) == {keys.key(SPEC): last}
 
 
 def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
@@ -96,4 +73,4 @@ def test_a_default_that_changes_makes_another_run(method, monkeypatch):
     changed = keys.resolved(spec) | {"scaling": "standard"}
     assert before == keys.key(spec | {"options": keys.resolved(spec)})
     monkeypatch.setattr(keys, "_defaults", lambda method, kernel: changed)
-    assert keys.key(spec) != before and keys.old_key(spec) == keys.old_key(dict(spec))
+    assert keys.key(spec) != before

@@ -18,6 +18,7 @@ ROOMS = [
     {"records"},
     {"estimators"},
     {"methods"},
+    {"fitting"},
     {"solvers"},
     {"features"},
     {"operators"},

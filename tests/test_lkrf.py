@@ -11,7 +11,7 @@ from rfx.errors import UsageError
 from rfx.features import alignment, chosen, sample
 from rfx.features.divergence import distance, maximise
 from rfx.features.joint import best_distribution
-from rfx.methods import validation
+from rfx.fitting import validation
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 5))
@@ -120,7 +120,7 @@ def score(method, data):
 def test_better_than_random_features_of_the_same_number(sphere, loss, use):
     method = fitted(sphere, loss=loss, use=use, lam=0.1)
     random = methods.create("rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=method.info["support"])
-    random.fit(sphere.X_train, sphere.y_train)
+    random = random.fit(sphere.X_train, sphere.y_train)
     assert score(method, sphere) > score(random, sphere) + 0.05
     assert method.info["model_size"] <= method.info["support"] < 400
     assert method.info["alignment_after"] > 3 * method.info["alignment_before"]
@@ -145,8 +145,8 @@ def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tm
     X, y = sphere.X_train, sphere.y_train
     rows = np.flatnonzero((y > 0) | (np.arange(len(y)) % 5 == 0))
     X, y = X[rows], y[rows]
-    method = methods.create("rf", **own, **given, offset="mean").watch(sphere.X_test, sphere.y_test) if "lam_path" not in given else None
-    method = (method or methods.create("rf", **own, **given, offset="mean")).fit(X, y)
+    held_out = None if "lam_path" in given else (sphere.X_test, sphere.y_test)
+    method = methods.create("rf", **own, **given, offset="mean").fit(X, y, held_out=held_out)
     pool = sample("gaussian", 8, 60, 0, gamma=0.1, dtype=np.float64)
     Z, Z_test = (pool.transform(part) / np.sqrt(60) for part in (X, sphere.X_test))
     w = np.linalg.solve(Z.T @ Z + method.info["lam"] * np.eye(60), Z.T @ (y - y.mean()))
@@ -193,7 +193,7 @@ def test_the_true_coordinates_are_found():
     data = load("linear-selection:n=4000,n_test=500,d=200")
     method = fitted(data, kernel="linear", pool=None, loss="squared", rho=10, lam=0.01, offset="mean")
     # a twentieth of an input that counts is within noise, so that one or another more may be in
-    assert set(range(20)) <= set(method.map.arrays["columns"]) and method.info["model_size"] <= 25
+    assert set(range(20)) <= set(method.model.map.arrays["columns"]) and method.info["model_size"] <= 25
     random = methods.create("rf", kernel="linear", task="binary", scaling="none", loss="squared", lam=1.0, n_features=20)
     assert score(method, data) > score(random.fit(data.X_train, data.y_train), data) + 0.2
     sparse = fitted(data, kernel="linear", pool=None, loss="squared", rho=10, sparse=True, lam=10.0)
@@ -226,7 +226,7 @@ def test_regression_and_several_classes(tmp_path):
     assert method.score(ripple.X_test, ripple.y_test)["score"] < 0.8 * np.std(ripple.y_test)
     digits = load("digits")
     method = fitted(digits, gamma=0.002, rho_share=0.002, lam=0.1)
-    assert score(method, digits) > 0.8 and method.coef.shape[1] == 10
+    assert score(method, digits) > 0.8 and method.model.coef.shape[1] == 10
     method.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(methods.load(tmp_path / "model.npz").predict(digits.X_test), method.predict(digits.X_test))
 
@@ -263,8 +263,9 @@ def test_the_best_distribution_for_given_weights(rho):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_joint_optimisation_never_goes_up(sphere, loss):
     method = fitted(sphere, pool=300, loss=loss, lam=0.1, joint=5, joint_rows=500, use="weights", tol=1e-8)
-    assert len(method.joint_objectives) == 5 and np.all(np.diff(method.joint_objectives) <= 1e-4 * method.joint_objectives[0])
-    assert method.joint_objectives[-1] < 0.99 * method.joint_objectives[0]
+    found = method.info["joint_objectives"]
+    assert len(found) == 5 and np.all(np.diff(found) <= 1e-4 * found[0])
+    assert found[-1] < 0.99 * found[0]
     random = methods.create("rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=300)
     assert score(method, sphere) > score(random.fit(sphere.X_train, sphere.y_train), sphere) - 0.02
 

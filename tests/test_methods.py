@@ -6,8 +6,8 @@ import scipy.sparse as sp
 
 from rfx import kernels, methods
 from rfx.errors import DataError, UsageError
-from rfx.methods.choices import Choosing
-from rfx.methods.validation import held_out
+from rfx.fitting.method import Method
+from rfx.fitting.validation import held_out
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 5, (400, 3))
@@ -60,13 +60,13 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     assert method.save(path) == path.stat().st_size
     again = methods.load(path)
     np.testing.assert_array_equal(again.predict(X[300:]), method.predict(X[300:]))
-    assert again.get_params() == method.get_params()
+    assert again.settings == method.settings
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_model(name):
     one, two = (fitted(name, "binary", seed=7) for _ in range(2))
-    np.testing.assert_array_equal(one.coef, two.coef)
+    np.testing.assert_array_equal(one.model.arrays()["coef"], two.model.arrays()["coef"])
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
@@ -95,13 +95,13 @@ def test_sparse_rf_is_algorithm_1():
     objectives = [entry["objective"] for entry in method.trace]
     # each round starts from the last weights (early rounds are solved to 1 percent)
     assert all(later <= earlier * 1.011 for earlier, later in zip(objectives, objectives[1:]))
-    assert method.trace[-1]["nnz"] == method.info["model_size"] == len(method.coef) == method.map.n_features
-    assert np.all(np.any(method.coef != 0, axis=1))
+    assert method.trace[-1]["nnz"] == method.info["model_size"] == len(method.model.coef) == method.model.map.n_features
+    assert np.all(np.any(method.model.coef != 0, axis=1))
 
 
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_path_agrees_with_single_solutions(task):
-    path = fitted("sparse-rf", task, lam_path="20:0.5:4", tol=1e-6, lam=None, rounds=None).path_points()
+    path = fitted("sparse-rf", task, lam_path="20:0.5:4", tol=1e-6, lam=None, rounds=None).path
     assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
     sizes = [point.info["model_size"] for point in path]
     assert sizes[0] < sizes[-1]
@@ -113,12 +113,13 @@ def test_path_agrees_with_single_solutions(task):
 
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_path_of_rf_agrees_with_single_solutions(task):
-    path = fitted("rf", task, lam_path="20:0.5:4", tol=1e-7, lam=None).path_points()
+    path = fitted("rf", task, lam_path="20:0.5:4", tol=1e-7, lam=None).path
     assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
     for point in path:
         alone = fitted("rf", task, lam=point.info["lam"], tol=1e-7)
         assert point.info["objective"] == pytest.approx(alone.info["objective"], rel=1e-5)
-        np.testing.assert_allclose(point._decide(X), alone._decide(X), atol=0.02 * np.abs(alone._decide(X)).max())
+        expected = alone.decision_function(X)
+        np.testing.assert_allclose(point.decision_function(X), expected, atol=0.02 * np.abs(expected).max())
         assert point.info["converged"] and point.info["gap"] <= 1.01e-7 * point.info["objective"]
 
 
@@ -132,8 +133,8 @@ def test_lambda_above_the_largest_gives_an_empty_model(tmp_path):
 @pytest.mark.parametrize(("task", "seed"), [("multiclass", 0), ("regression", 1)])
 def test_lambda_by_rule_is_the_best_on_held_out_rows_or_the_closest_to_rf(task, seed, monkeypatch):
     # one fifth judges, as of larger sets, and the lambdas are those of scaled targets
-    monkeypatch.setattr(Choosing, "judges", 0)
-    monkeypatch.setattr("rfx.methods.sparse_rf.l1_lams", lambda method, lams, Y: list(lams))
+    monkeypatch.setattr(Method, "judges", 0)
+    monkeypatch.setattr("rfx.methods.sparse_rf.l1_lams", lambda lams, problem, settings: list(lams))
     y, rows = TARGETS[task][:300], X[:300]
     y = (y - y.min()) / np.ptp(y) if task == "regression" else y
     options = {"task": task, "gamma": 0.3, "n_features": 200, "seed": seed, "scaling": "none"}
@@ -167,10 +168,6 @@ def test_features_by_leverage(name, task):
     one, two = (fitted(name, task, **more) for _ in range(2))
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
     assert len(np.unique(one.decision_function(X))) > 10
-    # its name up to rfx 0.1
-    old = fitted(name, task, **{key: value for key, value in more.items() if key != "choose"} | {"features": "leverage"})
-    assert old.params == one.params
-    np.testing.assert_array_equal(old.decision_function(X), one.decision_function(X))
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "arccosine-1"])
@@ -188,24 +185,24 @@ def test_smooth_kernels_features_by_leverage(kernel):
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "stump", "linear"])
 def test_weighted_features_are_in_the_model_file(kernel, tmp_path):
     model = fitted("rf", "regression", kernel=kernel, gamma="median" if kernel != "stump" else "paper", choose="leverage", n_features=40)
-    assert model.info["model_size"] == 40 and "scales" in model.map.arrays
+    assert model.info["model_size"] == 40 and "scales" in model.model.map.arrays
     model.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
 def test_pool_refusals():
-    with pytest.raises(UsageError, match="--pool is 50, which is without effect unless --choose says"):
+    with pytest.raises(UsageError, match="--pool is 50, which has no effect unless --choose says"):
         methods.create("rf", pool=50)
     with pytest.raises(UsageError, match="--pool is 50, which is fewer than the 1000 of --n-features to choose from it"):
         methods.create("rf", pool=50, choose="leverage")
 
 
 def test_gamma_words():
-    gammas = {word: fitted("rf", "regression", gamma=word).map.params["gamma"] for word in ("paper", "median", "tuned")}
+    gammas = {word: fitted("rf", "regression", gamma=word).model.map.params["gamma"] for word in ("paper", "median", "tuned")}
     assert gammas["paper"] == 0.5
     assert min(abs(gammas["tuned"] / gammas["median"] - factor) for factor in (0.25, 1, 4, 16)) < 1e-9
-    assert fitted("rf", "regression", kernel="perceptron", gamma="tuned").map.params["radius"] > 0
+    assert fitted("rf", "regression", kernel="perceptron", gamma="tuned").model.map.params["radius"] > 0
     with pytest.raises(UsageError, match="has no gamma"):
         fitted("rf", "regression", kernel="perceptron", gamma=1.0)
 
@@ -225,18 +222,18 @@ def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, tmp_path):
     np.testing.assert_array_equal(again.decision_function(X), unit.decision_function(X))
     assert again.info["kernel_params"]["unit"] == 1 and "unit" not in raw.info["kernel_params"]
     if name == "rf":
-        assert set(np.unique(again.map.transform(X))) == {-1.0, 1.0}
+        assert set(np.unique(again.model.map.transform(X))) == {-1.0, 1.0}
 
 
 def test_match_rf_is_the_rf_of_the_same_scale(monkeypatch):
-    monkeypatch.setattr(Choosing, "judges", 0)
-    seen, fit = [], methods.get("rf")._fit
+    monkeypatch.setattr(Method, "judges", 0)
+    seen, fit = [], methods.get("rf").fit
 
-    def noting(self, X, Y):
-        seen.append(self.params["perceptron_scale"])
-        return fit(self, X, Y)
+    def noting(self, problem, settings, cache):
+        seen.append(settings.perceptron_scale)
+        return fit(self, problem, settings, cache)
 
-    monkeypatch.setattr("rfx.methods.sparse_rf.RF._fit", noting)
+    monkeypatch.setattr("rfx.methods.sparse_rf.RF.fit", noting)
     for scale in ("kernel", "unit"):
         fitted("sparse-rf", "binary", kernel="perceptron", gamma="paper", lam="match-rf", perceptron_scale=scale, n_features=60)
     assert seen == ["kernel", "unit"]
@@ -366,7 +363,7 @@ def test_overflow_on_the_way_is_not_said(name, options):
 
 def test_a_decision_that_is_not_finite_is_refused():
     method = fitted("rf", "binary")
-    method.coef[3] = np.nan
+    method.model.coef[3] = np.nan
     with pytest.raises(DataError, match="no finite value for row 1"):
         method.predict(X)
     with pytest.raises(DataError, match="row 2, column 3 is 1e.308, which is not finite in float32"):

@@ -24,7 +24,7 @@ def test_it_is_scikit_learn_s_on_the_same_batches(task, tmp_path):
     """What partial_fit over the batches of the stream gives, those that doubly-sgd takes; a model file keeps it."""
     y = TARGETS[task]
     more = {"target_scaling": "mean"} if task == "regression" else {}
-    method = methods.create("mlp", task=task, **OPTIONS, **more).watch(X[500:], y[500:]).fit(X[:500], y[:500])
+    method = methods.create("mlp", task=task, **OPTIONS, **more).fit(X[:500], y[:500], held_out=(X[500:], y[500:]))
     kind = MLPRegressor if task == "regression" else MLPClassifier
     network = kind(hidden_layer_sizes=(30, 20), learning_rate_init=3e-3, shuffle=False, random_state=5, batch_size=50, alpha=1e-4 * 50)
     known = {} if task == "regression" else {"classes": np.unique(y)}
@@ -34,7 +34,7 @@ def test_it_is_scikit_learn_s_on_the_same_batches(task, tmp_path):
     expected = network.predict(X[500:]) + y[:500].mean() if task == "regression" else network.predict(X[500:])
     np.testing.assert_allclose(found, expected, atol=1e-3)
     assert np.mean(np.abs(found - y[500:])) < 1.0 if task == "regression" else np.mean(found == y[500:]) > 0.8
-    assert method.curve[-1]["samples"] == 40 * 500 and method.curve[-1]["loss"] < method.curve[0]["loss"]
+    assert method.trace[-1]["samples"] == 40 * 500 and method.trace[-1]["loss"] < method.trace[0]["loss"]
     method.save(tmp_path / "model")
     np.testing.assert_array_equal(methods.load(tmp_path / "model").decision_function(X), method.decision_function(X))
 
@@ -44,7 +44,7 @@ def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisa
     weights = []
     for nu in (0.0, 0.1):
         method = methods.create("mlp", task="binary", **OPTIONS | {"nu": nu}).fit(X, y)
-        weights.append(np.square(method._model_arrays()["parameters"]).sum())
+        weights.append(np.square(method.model.arrays()["parameters"]).sum())
         assert 0 < method.info["objective"] < np.log(2)
         assert method.info["model_size"] == 4 * 30 + 31 * 20 + 21
     assert weights[1] < 0.5 * weights[0]
@@ -65,12 +65,14 @@ def test_what_is_refused(options, message):
 
 
 def test_what_is_refused_of_rows(tmp_path):
-    with pytest.raises(UsageError, match="method mlp keeps no checkpoints"):
+    with pytest.raises(UsageError, match="method mlp writes no checkpoints"):
         methods.create("mlp").keep(tmp_path / "point")
-    with pytest.raises(UsageError, match="there are 3 classes; choose softmax"):
+    with pytest.raises(UsageError, match="there are several classes; choose softmax"):
         methods.create("mlp", loss="logistic", task="multiclass").fit(X, TARGETS["multiclass"])
-    with pytest.raises(UsageError, match="method mlp takes no weights of rows"):
+    with pytest.raises(UsageError, match="method mlp takes no sample weights"):
         methods.create("mlp").fit(X, TARGETS["binary"], sample_weight=np.arange(len(X)))
     method = methods.create("mlp", task="binary", **OPTIONS | {"epochs": 1}).fit(X, TARGETS["binary"])
     with pytest.raises(DataError, match="its 3 parameters are not the 761 of layers 30,20"):
-        method._restore_solver({"parameters": np.zeros(3)})
+        method.method.restore(
+            method.model.header() | {"loss": "logistic"}, {"parameters": np.zeros(3), "classes": method.classes}, method.settings
+        )

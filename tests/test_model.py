@@ -169,7 +169,7 @@ def test_a_member_that_nothing_needs_is_never_read(tmp_path):
     method = methods.load(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert method.map.n_features == 20 and peak < 20 * 2**20
+    assert method.model.map.n_features == 20 and peak < 20 * 2**20
 
 
 def damaged(path, name, head, content=bytes(64)):
@@ -211,7 +211,7 @@ def test_damaged_compressed_members_are_a_sentence(kind, tmp_path):
     with zipfile.ZipFile(path, "w", kind) as archive:
         for member, values in members.items():
             archive.writestr(member, values)
-    assert len(methods.load(path).coef) == 200
+    assert len(methods.load(path).model.coef) == 200
     with zipfile.ZipFile(path) as archive:
         info = archive.getinfo("map_frequencies.npy")
     content = bytearray(path.read_bytes())

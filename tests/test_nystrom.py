@@ -224,7 +224,7 @@ def test_a_model_of_sparse_rows_is_sparse(tmp_path):
         method = methods.create("nystrom", landmarks=how, n_features=60, scaling="none").fit(rows, y)
         method.save(tmp_path / "m.npz")
         again = methods.load(tmp_path / "m.npz")
-        assert sp.issparse(again.support)
+        assert sp.issparse(again.model.support)
         np.testing.assert_array_equal(again.decision_function(rows), method.decision_function(rows))
         np.testing.assert_allclose(again.decision_function(rows.toarray()), method.decision_function(rows), atol=1e-8)
 

@@ -254,9 +254,8 @@ def test_a_gram_matrix_by_any_number_of_threads(shared_out, dtype, shape):
 def test_blas_has_one_thread_in_a_fit_and_its_own_number_afterwards():
     usual, seen = blas_threads(), []
     method = create("sparse-rf", lam=0.1, gamma=1.0, n_features=100, task="binary", max_iter=3)
-    method.progress = lambda entry: seen.append(blas_threads())
-    method.fit(X, y.astype(float))
-    method.predict(X)
+    model = method.fit(X, y.astype(float), progress=lambda entry: seen.append(blas_threads()))
+    model.predict(X)
     assert seen and all(own == [1] * len(usual) for own in seen)
     assert blas_threads() == usual
 

@@ -122,7 +122,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "repetitions = [1, 2]", r"repetitions = \[1, 2\]: must be a whole number"),
         (RUN + "seed = -1", "seed = -1: must be 0 or more"),
         (RUN + "options.n_grids = 3", "options.n_grids: method rf has no option --n-grids"),
-        (RUN + "options.lam = 1\noptions.lam_path = '9:1:3'", "--lam is 1, which --lam-path leaves without effect"),
+        (RUN + "options.lam = 1\noptions.lam_path = '9:1:3'", "--lam is 1.0, which --lam-path leaves without effect"),
         (RUN.replace("cpu", "cup"), "'cup' is no file, and there is no data set called 'cup'; did you mean cpu"),
         (RUN + "test = 'none.libsvm'", "'none.libsvm' is no file"),
         (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061' .it has: yen2014, 80/20"),

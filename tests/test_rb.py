@@ -9,7 +9,8 @@ from rfx.errors import UsageError
 from rfx.experiments import single
 from rfx.features.binning import BinningMap, sample_grids
 from rfx.features.widths import WIDTHS
-from rfx.methods.validation import held_out
+from rfx.fitting.validation import held_out
+from rfx.methods.rb import RB
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
 from rfx.records import results
@@ -206,8 +207,9 @@ def test_l1_is_the_same_for_any_number_of_threads(many, monkeypatch):
 def test_sparse_rb_keeps_few_bins(tmp_path):
     sparse = methods.create("sparse-rb", n_grids=100, lam=0.5).fit(X[:300], LABELS[:300])
     assert sparse.score(X[300:], LABELS[300:])["score"] > 0.85 and sparse.info["loss"] == "squared_hinge"
-    assert sparse.info["model_size"] == len(sparse.coef) < 0.5 * sparse.info["n_features"]
-    assert np.all(sparse.coef != 0) and sparse.grids.n_grids == len(sparse.bins.starts) - 1 <= 100
+    assert sparse.info["model_size"] == len(sparse.model.coef) < 0.5 * sparse.info["n_features"]
+    own = sparse.model
+    assert np.all(own.coef != 0) and own.grids.n_grids == len(own.bins.starts) - 1 <= 100
     prcd = methods.create("sparse-rb", n_grids=100, lam=0.5, solver="prcd", max_iter=5000).fit(X[:300], LABELS[:300])
     assert prcd.info["objective"] == pytest.approx(sparse.info["objective"], rel=1e-3)
     empty = methods.create("sparse-rb", lam=1e6).fit(X, VALUES)
@@ -225,7 +227,7 @@ def test_rb_approaches_the_exact_kernel(name, tmp_path):
     rb.save(tmp_path / "model.npz")
     assert np.array_equal(methods.load(tmp_path / "model.npz").predict(X), rb.predict(X))
     sparse = methods.create("sparse-rb", **own | {"lam": 0.02}, n_grids=100).fit(X[:300], LABELS[:300])
-    assert sparse.grids.kernel == name and sparse.score(X[300:], LABELS[300:])["score"] > 0.85
+    assert sparse.model.grids.kernel == name and sparse.score(X[300:], LABELS[300:])["score"] > 0.85
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
@@ -233,9 +235,9 @@ def test_rb_learns_classes(loss):
     rb = methods.create("rb", loss=loss, n_grids=100, gamma=1.0, lam=0.01).fit(X[:300], LABELS[:300])
     assert rb.score(X[300:], LABELS[300:])["score"] > 0.85 and rb.info["loss"] == loss
     D = rb.info["n_features"]
-    assert rb.info["n_grids"] == 100 and rb.info["kappa"] == D / 100 and rb.info["model_size"] == len(rb.coef) <= D
+    assert rb.info["n_grids"] == 100 and rb.info["kappa"] == D / 100 and rb.info["model_size"] == len(rb.model.coef) <= D
     # eq. 10: the mean over grids of N over the rows in the fullest bin
-    ids, _ = sample_grids("laplacian", 3, 100, 0, gamma=1.0).number(rb.scaler.transform(X[:300]))
+    ids, _ = sample_grids("laplacian", 3, 100, 0, gamma=1.0).number(rb.preprocessing.rows(X[:300]))
     bound = np.mean([300 / np.bincount(row).max() for row in ids])
     assert rb.info["kappa_bound"] == pytest.approx(bound, rel=1e-12) and 1 <= bound <= D / 100
     assert rb.info["kernel_params"] == {"gamma": 1.0, "sigma": 1.0}
@@ -252,10 +254,10 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     assert sizes[-1] == 1000 or errors[-1] > 0.99 * min(errors[:-1])
     assert all(after <= 0.99 * before for before, after in zip(errors[:-2], errors[1:-1]))
     chosen = rb.info["n_grids"]
-    assert chosen == sizes[int(np.argmin(errors))] and rb.grids.n_grids == chosen
+    assert chosen == sizes[int(np.argmin(errors))] and rb.model.grids.n_grids == chosen
     # the model is that of all rows with the chosen R
     plain = methods.create("rb", n_grids=chosen, **options).fit(X, y)
-    assert np.array_equal(plain.bins.keys, rb.bins.keys) and plain.info["n_features"] == rb.info["n_features"]
+    assert np.array_equal(plain.model.bins.keys, rb.model.bins.keys) and plain.info["n_features"] == rb.info["n_features"]
     assert plain.info["kappa"] == rb.info["kappa"] == rb.info["n_features"] / chosen
     np.testing.assert_allclose(rb.decision_function(X), plain.decision_function(X), atol=2e-3)
     # the errors are those of models of the other rows
@@ -313,7 +315,7 @@ def test_rb_reads_sparse_rows():
     rows = np.where(X > 0.5, X, 0.0)
     dense = methods.create("rb", scaling="none").fit(rows, LABELS)
     sparse = methods.create("rb", scaling="none").fit(sp.csr_matrix(rows), LABELS)
-    assert np.array_equal(dense.coef, sparse.coef)
+    assert np.array_equal(dense.model.coef, sparse.model.coef)
     assert np.array_equal(dense.decision_function(rows), sparse.decision_function(sp.csr_matrix(rows)))
 
 
@@ -359,8 +361,8 @@ def test_bins_as_a_sparse_matrix():
 @pytest.mark.parametrize(("rows", "count"), [(1, 1024), (16384, 1024), (32768, 512), (65536, 256), (10**7, 256)])
 def test_few_rows_get_more_grids_where_none_are_asked_for(rows, count):
     X = np.zeros((rows, 1))
-    assert methods.create("rb")._count(X) == count
-    assert methods.create("rb", n_grids=7)._count(X) == 7
+    assert RB().count(X, methods.create("rb").settings) == count
+    assert RB().count(X, methods.create("rb", n_grids=7).settings) == 7
 
 
 def test_info_tells_the_grids_that_the_rows_got():

@@ -17,8 +17,8 @@ from rfx.cli.progress import Progress
 from rfx.data import svmlight
 from rfx.errors import DataError
 from rfx.experiments import baseline, heldout, metrics, single
-from rfx.methods import calibration
-from rfx.methods.calibration import Calibration
+from rfx.fitting import calibration
+from rfx.fitting.calibration import Calibration
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 2))
@@ -152,7 +152,7 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
         one = methods.create("rf", task=task, n_features=50, seed=2).fit(X[kept], y[kept])
         decision[out] = one.decision_function(X[out])
     whole = methods.create("rf", task=task, n_features=50, seed=2).fit(X[:200], y)
-    assert row["score"] == pytest.approx(whole.judge(decision, y)["score"]) and row["n_test"] == 200
+    assert row["score"] == pytest.approx(whole.evaluate(decision, y)["score"]) and row["n_test"] == 200
     assert row["params"]["scored_on"] == "4-fold cross-validation" and "train_score" not in row["params"]
     assert row["objective"] == pytest.approx(whole.info["objective"])
 
@@ -283,8 +283,7 @@ def test_a_solver_s_steps_are_told(method):
     made = methods.create(method, task="binary", **more)
     if method == "doubly-sgd":
         made = methods.create(method, task="binary", budget_seconds=0.6, epochs=10**6, **more)
-    made.progress = told.append
-    made.fit(X, Y["binary"])
+    made = made.fit(X, Y["binary"], progress=told.append)
     assert any("iteration" in entry or "samples" in entry for entry in told)
     if method != "doubly-sgd":
         assert any("choosing" in entry for entry in told) and all(entry.get("outputs", 1) == 1 for entry in told)

@@ -544,6 +544,5 @@ def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
     for path in (f"file://{tmp_path}/*", str(tmp_path)):
         spec = {"dataset": path, "scheduler": workers.client.scheduler.address, "parts": 5}
         spec |= {} if kind == "libsvm" else {"reading": {"target": "y"}}
-        method = methods.create("rf", **options)
-        spread.train(method, spec)
+        method, _ = spread.train(methods.create("rf", **options), spec)
         assert method.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6) and method.info["parts"] == 5

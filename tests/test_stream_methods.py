@@ -14,7 +14,8 @@ from rfx.data import svmlight
 from rfx.data.stream import ArraySource
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError, UsageError
-from rfx.methods import streaming
+from rfx.fitting import streaming
+from rfx.methods.doubly_sgd import held_mb
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (900, 3))
@@ -52,20 +53,20 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     if name.endswith("pegasos"):
         # its steps are 1 / (nu t): too long at first where the loss is squared
         target |= {"nu": 1e-2 if task == "regression" else 1e-3}
-    method = made(name, **target)
-    method.watch(X[800:], TARGETS[task][800:]).fit(X[:800], TARGETS[task][:800])
+    y = TARGETS[task]
+    method = made(name, **target).fit(X[:800], y[:800], held_out=(X[800:], y[800:]))
     score = method.score(X[800:], TARGETS[task][800:])
     assert score["mae"] < 1.2 if task == "regression" else score["score"] > 0.85
-    samples = [point["samples"] for point in method.curve]
+    samples = [point["samples"] for point in method.trace]
     assert samples == sorted(set(samples)) and samples[-1] == 4800 and 5 < len(samples) < 40
     shown = score["mae"] if task == "regression" else 1 - score["score"]
-    assert method.curve[-1]["error"] == pytest.approx(shown, abs=1e-4)
+    assert method.trace[-1]["error"] == pytest.approx(shown, abs=1e-4)
     assert method.info["converged"] and method.info["samples"] == 4800 and method.info["gap"] is None
     path = tmp_path / "m.npz"
     method.save(path)
     again = methods.load(path)
     np.testing.assert_allclose(again.decision_function(X[800:]), method.decision_function(X[800:]), atol=2e-4)
-    assert again.get_params() == method.get_params()
+    assert again.settings == method.settings
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
@@ -90,10 +91,11 @@ def test_a_file_in_pieces_teaches_what_arrays_do(form, options, tmp_path):
     options = {"gamma": 1.0, "epochs": 1, "buffer": 0, "task": "binary"} | options
     streamed = made("doubly-sgd", **options).fit_stream(source)
     # the same rows in the same order, from memory
-    whole = made("doubly-sgd", **options)
-    whole.partial_fit(X, y)
-    np.testing.assert_allclose(streamed.solver.expansion.coef, whole.solver.expansion.coef, atol=1e-6)
-    assert streamed.info["samples"] == 900 and streamed.n_prepared == options.get("pca", 3)
+    whole = made("doubly-sgd", **options).session().further(X, y)
+    coef, expected = (one.model.arrays()["coef"] for one in (streamed, whole))
+    np.testing.assert_allclose(coef, expected, atol=1e-6)
+    assert streamed.info["samples"] == 900
+    assert streamed.model.header()["n_prepared"] == options.get("pca", 3)
     streamed.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
     np.testing.assert_allclose(again.decision_function(X), streamed.decision_function(X), atol=1e-5)
@@ -101,15 +103,16 @@ def test_a_file_in_pieces_teaches_what_arrays_do(form, options, tmp_path):
 
 def test_partial_fit_goes_on_and_knows_classes_beforehand():
     y = TARGETS["multiclass"]
-    method = made("doubly-sgd", loss="softmax")
+    session = made("doubly-sgd", loss="softmax").session()
     for start in range(0, 900, 300):
-        method.partial_fit(X[start : start + 300], y[start : start + 300], classes=[0, 1, 2])
-    assert method.info["samples"] == 900 and method.solver.t == 3 * 19
+        rows = slice(start, start + 300)
+        method = session.further(X[rows], y[rows], classes=[0, 1, 2])
+    assert method.info["samples"] == 900 and method.info["n_iter"] == 3 * 19
     assert method.score(X, y)["score"] > 0.6
     with pytest.raises(DataError, match="the label 7 was not among the rows that labels were learnt from"):
-        method.partial_fit(X[:5], np.full(5, 7.0))
+        session.further(X[:5], np.full(5, 7.0))
     with pytest.raises(UsageError, match="keeps a number for every row"):
-        made("k-sdca").partial_fit(X, y)
+        made("k-sdca").session()
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
@@ -119,16 +122,16 @@ def test_a_training_cut_in_two_gives_the_same_bits(name, tmp_path):
 
     def trained(budget, resume):
         more = {"pca": 2, "scaling": "minmax01", "budget_samples": budget, "buffer": 100, "task": "binary"}
-        method = made(name, **more).watch(X[:50], y[:50]).keep(tmp_path / "point", 7, resume)
-        return method.fit_stream(LibsvmSource(path, 3, chunk=2000))
+        method = made(name, **more).keep(tmp_path / "point", 7, resume)
+        return method.fit_stream(LibsvmSource(path, 3, chunk=2000), held_out=(X[:50], y[:50]))
 
     whole = trained(2000, False)
     trained(1234, False)
     again = trained(2000, True)
     assert all(np.array_equal(value, arrays_of(again, tmp_path)[key]) for key, value in arrays_of(whole, tmp_path).items())
     assert again.info["objective"] == whole.info["objective"]
-    assert [point["samples"] for point in again.curve][-1] == whole.curve[-1]["samples"] == 2008
-    assert again.solver.t == whole.solver.t
+    assert [point["samples"] for point in again.trace][-1] == whole.trace[-1]["samples"] == 2008
+    assert again.info["n_iter"] == whole.info["n_iter"]
 
 
 def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
@@ -189,7 +192,7 @@ def test_budgets_and_virtual_examples(tmp_path):
 @pytest.mark.parametrize("virtual", ["digits", "images", "molecules", "molecules-sorted"])
 def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     """f is the mean over changes that are the same for all rows, whatever other rows there are; the curve shows its error."""
-    from rfx.methods import examples
+    from rfx.fitting import virtual_examples as examples
 
     matrices = np.random.default_rng(8).integers(1, 200, (120, 8, 8)).astype(np.float64)
     rows, targets = (matrices + matrices.swapaxes(1, 2))[:, *np.triu_indices(8)], matrices[:, 3, 4]
@@ -202,8 +205,9 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
         "gamma": 0.1,
         "max_blocks": 9,
     }
-    method = made("doubly-sgd", views=3, **options).watch(rows[80:], targets[80:]).fit(rows[:80], targets[:80])
-    seen = list(examples.views(method.params, rows[80:]))
+    method = made("doubly-sgd", views=3, **options)
+    method = method.fit(rows[:80], targets[:80], held_out=(rows[80:], targets[80:]))
+    seen = list(examples.views(method.settings, rows[80:]))
     assert len(seen) == 3 and not np.array_equal(seen[1], seen[2])
     method.save(tmp_path / "model")
     plain = made("doubly-sgd", **options).fit(rows[:80], targets[:80])
@@ -211,7 +215,7 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     np.testing.assert_allclose(method.decision_function(rows[80:]), expected, rtol=1e-12)
     alone = methods.load(tmp_path / "model").decision_function(rows[85:86])
     np.testing.assert_allclose(alone, method.decision_function(rows[80:])[5:6], rtol=1e-6)
-    assert method.curve[-1]["error"] == pytest.approx(np.mean(np.abs(method.predict(rows[80:]) - targets[80:])), rel=1e-6)
+    assert method.trace[-1]["error"] == pytest.approx(np.mean(np.abs(method.predict(rows[80:]) - targets[80:])), rel=1e-6)
     if virtual == "digits":
         np.testing.assert_array_equal(seen[0], rows[80:])
 
@@ -219,7 +223,7 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
 @pytest.mark.parametrize("name, more", [("doubly-sgd", {"keep_values": True, "step": "normalized", "step0": 0.1}), ("k-sdca", {})])
 def test_virtual_copies_are_a_set_of_rows(name, more):
     """The first virtual examples of each row, in place of rows without end."""
-    from rfx.methods import examples
+    from rfx.fitting import virtual_examples as examples
 
     images = np.random.default_rng(5).integers(0, 256, (90, 16)).astype(np.float32)
     labels = np.where(images[:, 5] > 128, 1.0, -1.0)
@@ -267,7 +271,7 @@ def test_a_stream_that_is_read_once():
     with tempfile.NamedTemporaryFile(suffix=".libsvm") as file:
         svmlight.write(file.name, X, TARGETS["binary"])
         method = made("doubly-sgd", epochs=1, head=200, task="binary", buffer=64).fit_stream(source(file.name))
-        assert method.info["samples"] == 900 and method.n_rows >= 200
+        assert method.info["samples"] == 900 and method.info["n_train"] >= 200
         with pytest.raises(UsageError, match="has to know the number of rows beforehand"):
             made("r-sdca").fit_stream(source(file.name))
 
@@ -293,8 +297,7 @@ def test_several_targets_are_several_regressions(name, tmp_path):
     """Outputs share rows, features and steps, so that each is what it would be alone."""
     y = np.column_stack([TARGETS["regression"], -3 * X[:, 0], np.sin(X[:, 1])])
     options = {"task": "regression", "target_scaling": "mean", "seed": 3}
-    method = made(name, **options).watch(X[800:], y[800:])
-    method.fit(X[:800], y[:800])
+    method = made(name, **options).fit(X[:800], y[:800], held_out=(X[800:], y[800:]))
     found = method.predict(X[800:])
     assert found.shape == (100, 3)
     for k in range(3):
@@ -302,7 +305,7 @@ def test_several_targets_are_several_regressions(name, tmp_path):
         np.testing.assert_allclose(found[:, k], alone.predict(X[800:]), atol=1e-4 * np.abs(y[:, k]).max())
     score = method.score(X[800:], y[800:])
     assert score["mae"] == pytest.approx(np.abs(found - y[800:]).mean())
-    assert method.curve[-1]["error"] == pytest.approx(score["mae"], abs=1e-4)
+    assert method.trace[-1]["error"] == pytest.approx(score["mae"], abs=1e-4)
     method.save(tmp_path / "m.npz")
     np.testing.assert_allclose(methods.load(tmp_path / "m.npz").predict(X[800:]), found, atol=2e-3)
     with pytest.raises(DataError, match="1 targets each, but the model was trained on 3"):
@@ -315,10 +318,10 @@ def test_several_targets_are_refused_where_they_make_no_sense():
         made("doubly-sgd", task="binary").fit(X, y)
     with pytest.raises(UsageError, match="method rf takes one a row; doubly-sgd takes several"):
         methods.create("rf").fit(X, y)
-    method = made("doubly-sgd", task="regression").partial_fit(X, y)
-    assert method.n_outputs == 2
+    session = made("doubly-sgd", task="regression").session()
+    assert session.further(X, y).predict(X).shape == y.shape
     with pytest.raises(DataError, match="3 targets each, but the model was trained on 2"):
-        method.partial_fit(X, np.column_stack([y, y[:, 0]]))
+        session.further(X, np.column_stack([y, y[:, 0]]))
 
 
 def test_several_targets_resume_to_the_same_bits(tmp_path):
@@ -372,8 +375,8 @@ def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, mon
     monkeypatch.setattr(streaming, "SAMPLE", 100)
     few, many = (made(name, n_features=count, gamma="median").fit(X, TARGETS["binary"]) for count in (20, 150))
     assert (few.info["rank"], many.info["rank"]) == (20, 150)
-    assert few.kernel_params == many.kernel_params
-    known = [set(map(tuple, method.map.landmarks.tolist())) for method in (few, many)]
+    assert few.info["kernel_params"] == many.info["kernel_params"]
+    known = [set(map(tuple, method.model.arrays()["support"].tolist())) for method in (few, many)]
     assert len(known[1]) == 150 and known[0] < known[1]
 
 
@@ -383,8 +386,11 @@ def test_landmarks_predict_what_their_features_do_before_a_file_as_after(name, t
     target = {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
     method = made(name, n_features=60, **target).fit(X[:800], TARGETS[task][:800])
     decided = method.decision_function(X[800:])
-    by_features = method.solver.predictions(method.inputs.transform(X[800:], np.float64))
-    np.testing.assert_allclose(method._values(X[800:]), by_features, rtol=1e-4, atol=1e-3 * np.abs(by_features).max())
+    session, _ = made(name, n_features=60, **target).train(X[:800], TARGETS[task][:800])
+    rows = session.learned.inputs.transform(X[800:], np.float64)
+    by_features = session.learner.solver.predictions(rows)
+    atol = 1e-3 * np.abs(by_features).max()
+    np.testing.assert_allclose(session.learner.predict(rows), by_features, rtol=1e-4, atol=atol)
     method.save(tmp_path / "m.npz")
     np.testing.assert_array_equal(methods.load(tmp_path / "m.npz").decision_function(X[800:]), decided)
 
@@ -394,17 +400,18 @@ def test_held_features_change_the_cost_alone(more, tmp_path):
     """Also for steps on other rows after it; what does not meet its rows three times, or has no room, holds none."""
     options = {"max_blocks": 3, "precondition": True, "damping": 1e-3, "step0": 0.2, "batch": 300, "block": 128} | more
     rows = np.hstack([X, X[:, :1]]) if "virtual" in more else X
-    made_of = [made("doubly-sgd", max_memory=memory, **options).fit(rows, TARGETS["multiclass"]) for memory in (1, 256)]
-    assert [method._held_mb() > 0 for method in made_of] == [False, True]
-    assert made_of[1].solver.held is None, "what training alone needs is not kept"
+    y = TARGETS["multiclass"]
+    sessions, models = zip(*(made("doubly-sgd", max_memory=memory, **options).train(rows, y) for memory in (1, 256)))
+    assert [held_mb(one.learned, one.settings, True) > 0 for one in sessions] == [False, True]
+    assert sessions[1].learner.solver.held is None, "what training alone needs is not kept"
     for _ in range(2):
-        plain, held = (arrays_of(method, tmp_path) for method in made_of)
+        plain, held = (arrays_of(method, tmp_path) for method in models)
         assert all(np.array_equal(value, held[key]) for key, value in plain.items())
-        for method in made_of:
-            method.partial_fit(-rows[:400], TARGETS["multiclass"][:400])
+        models = [one.further(-rows[:400], y[:400]) for one in sessions]
     for other in ({"epochs": 2, "budget_samples": None}, {"max_blocks": None}, {"budget_samples": 1500}, {"head": 500}):
         rest = options | {"virtual": "none", "virtual_copies": None} | other
-        assert not made("doubly-sgd", **rest).fit_stream(ArraySource(rows, TARGETS["multiclass"]))._held_mb()
+        session, _ = made("doubly-sgd", **rest).train(rows, y)
+        assert not held_mb(session.learned, session.settings, True)
 
 
 def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
@@ -418,7 +425,7 @@ def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
     with pytest.raises(UsageError, match="the rows is read once, but --keep-values is for the rows of a set that are met again"):
         made("doubly-sgd", keep_values=True).fit_stream(source)
     with pytest.raises(UsageError, match="use fit, or leave it out"):
-        made("doubly-sgd", keep_values=True).partial_fit(X, TARGETS["binary"])
+        made("doubly-sgd", keep_values=True).session()
     rows, y = np.zeros((70_000, 1)), np.zeros(70_000)
     with pytest.raises(UsageError, match="--keep-values takes 1 MiB for 70,000 rows, more than --max-memory 1"):
         made("doubly-sgd", keep_values=True, max_memory=1, task="regression").fit(rows, y)

@@ -40,7 +40,9 @@ def test_the_optimum_of_dual_ascent_is_that_of_rows_repeated(name, task, loss):
     gaps = weighted.info["gap"], repeated.info["gap"]
     assert max(gaps) <= 1e-5 * repeated.info["objective"]
     assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], abs=sum(gaps) + 1e-9)
-    assert weighted.info["weight_sum"] == len(REPEATED) and weighted.lam == pytest.approx(repeated.lam) == 1e-2 * len(REPEATED)
+    assert weighted.info["weight_sum"] == len(REPEATED) and weighted.info["lam"] == pytest.approx(repeated.info["lam"]) == 1e-2 * len(
+        REPEATED
+    )
     close(weighted, repeated, 1e-3)
 
 
@@ -49,8 +51,8 @@ def test_dual_ascent_finds_the_minimum_that_newtons_method_finds(loss):
     """Any weights; lambda is nu times their sum, and the random features are those of rf."""
     y, options = TARGETS["binary"], {"task": "binary", "loss": loss, "n_features": 30}
     dual = made("r-sdca", nu=1e-2, epochs=150, batch=16, gap=True, **options).fit(X, y, SHARES)
-    peer = made("rf", lam=dual.lam, tol=1e-10, **options).fit(X, y, SHARES)
-    assert dual.lam == pytest.approx(1e-2 * SHARES.sum())
+    peer = made("rf", lam=dual.info["lam"], tol=1e-10, **options).fit(X, y, SHARES)
+    assert dual.info["lam"] == pytest.approx(1e-2 * SHARES.sum())
     assert dual.info["objective"] == pytest.approx(peer.info["objective"], rel=1e-6)
     close(dual, peer, 1e-3)
 
@@ -79,17 +81,20 @@ def test_steps_over_all_rows_are_those_over_rows_repeated(name, task, loss):
 @pytest.mark.parametrize("name", STOCHASTIC)
 def test_partial_fit_counts_weights_relative_to_those_so_far(name):
     y, options = TARGETS["binary"], {"nu": 1e-2, "batch": 20, "task": "binary", "loss": "hinge"}
-    plain, twice, by_rows, by_label = (made(name, **options | more) for more in ({}, {}, {}, {"class_weight": "1:3"}))
+    plain, twice, by_rows, by_label = (made(name, **options | more).session() for more in ({}, {}, {}, {"class_weight": "1:3"}))
     for _ in range(2):
-        plain.partial_fit(X, y)
-        twice.partial_fit(X, y, sample_weight=np.full(60, 2.0))
-        by_rows.partial_fit(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
-        by_label.partial_fit(X, y)
+        models = [
+            plain.further(X, y),
+            twice.further(X, y, sample_weight=np.full(60, 2.0)),
+            by_rows.further(X, y, sample_weight=np.where(y == 1, 3.0, 1.0)),
+            by_label.further(X, y),
+        ]
+    plain, twice, by_rows, by_label = models
     np.testing.assert_array_equal(plain.decision_function(X), twice.decision_function(X))
     np.testing.assert_array_equal(by_rows.decision_function(X), by_label.decision_function(X))
     assert by_label.decision_function(X).mean() > plain.decision_function(X).mean()
     # rows without weight have no say: a batch of them alone only decays f, and before any other there is nothing to decay
-    nothing = made(name, **options).partial_fit(X, y, sample_weight=np.append(np.zeros(40), np.ones(20)))
+    nothing = made(name, **options).session().further(X, y, sample_weight=np.append(np.zeros(40), np.ones(20)))
     assert np.isfinite(nothing.decision_function(X)).all()
 
 
@@ -105,20 +110,20 @@ def test_class_weights_are_weights_of_rows(tmp_path):
     np.testing.assert_allclose(balanced.decision_function(X), peer.decision_function(X), rtol=1e-12)
     # what follows is weighed by label, too
     further = [made("norma", **options | more) for more in ({"class_weight": "1:5"}, {})]
-    further[0].fit(X, y).partial_fit(X, y)
-    further[1].fit(X, y, own).partial_fit(X, y, sample_weight=own)
+    further[0] = further[0].train(X, y)[0].further(X, y)
+    further[1] = further[1].train(X, y, own)[0].further(X, y, sample_weight=own)
     np.testing.assert_array_equal(further[0].decision_function(X), further[1].decision_function(X))
     # the model file has lambda, and predicts the same
     balanced.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
-    assert again.lam == balanced.lam
+    assert again.info["lam"] == balanced.info["lam"]
     np.testing.assert_allclose(again.decision_function(X), balanced.decision_function(X), rtol=1e-9)
 
 
 def test_a_stream_takes_weights_of_labels():
     y, options = TARGETS["binary"], {"nu": 1e-2, "batch": 20, "task": "binary", "buffer": 0, "class_weight": "1:3"}
     streamed = made("r-pegasos", **options).fit_stream(ArraySource(X, y))
-    np.testing.assert_array_equal(streamed.decision_function(X), made("r-pegasos", **options).partial_fit(X, y).decision_function(X))
+    np.testing.assert_array_equal(streamed.decision_function(X), made("r-pegasos", **options).session().further(X, y).decision_function(X))
 
 
 @pytest.mark.parametrize("weights, more", [(SHARES, {}), (None, {"class_weight": "1:3"})])
@@ -145,17 +150,17 @@ def test_a_checkpoint_of_a_stream_keeps_the_mean_weight_so_far(tmp_path):
 def test_what_can_have_no_weights_is_refused():
     y, regression = TARGETS["binary"], TARGETS["regression"]
     with pytest.raises(UsageError, match="--class-weight is balanced, which has to count all rows .*; in a stream give LABEL:W"):
-        made("norma", class_weight="balanced").partial_fit(X, y)
+        made("norma", class_weight="balanced").session().further(X, y)
     with pytest.raises(UsageError, match="--class-weight is balanced, which has to count"):
         made("norma", class_weight="balanced").fit_stream(ArraySource(X, y))
-    for train in (lambda method, y: method.fit(X, y), lambda method, y: method.partial_fit(X, y)):
+    for train in (lambda method, y: method.fit(X, y), lambda method, y: method.session().further(X, y)):
         with pytest.raises(UsageError, match="--class-weight has the label 7, which no row has"):
             train(made("norma", class_weight="7:2"), y)
         with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
             train(made("norma", class_weight="1:2", task="regression"), regression)
     with pytest.raises(UsageError, match="method k-sdca has to know the weights of all rows beforehand; --class-weight"):
         made("k-sdca", class_weight="1:2").fit_stream(ArraySource(X, y))
-    with pytest.raises(UsageError, match="--virtual is digits, which makes rows anew, and they have no weights"):
+    with pytest.raises(UsageError, match="--virtual is digits, which makes new rows, and these have no sample weights"):
         made("norma", virtual="digits", budget_samples=100).fit(X, y, SHARES)
     for weights, message in [
         (SHARES[1:], "there are 59 weights of rows for 60 rows"),
@@ -165,7 +170,7 @@ def test_what_can_have_no_weights_is_refused():
         with pytest.raises(DataError, match=message):
             made("norma").fit(X, y, weights)
         with pytest.raises(DataError, match=message):
-            made("norma").partial_fit(X, y, sample_weight=weights)
+            made("norma").session().further(X, y, sample_weight=weights)
 
 
 def test_several_targets_take_weights():

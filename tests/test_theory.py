@@ -13,7 +13,7 @@ from rfx.experiments import convergence, figures, tables
 from rfx.experiments.suboptimality import Excess
 from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
-from rfx.methods import METHODS
+from rfx.methods import create
 from rfx.operators.dense import DenseMatrix
 from rfx.papers.wu2016 import theory as wu2016
 from rfx.papers.yen2014 import theory as yen2014
@@ -64,7 +64,7 @@ GIVEN = {"kernel": "perceptron", "perceptron_scale": "unit", "loss": "squared_hi
 
 def fitted(method, **given):
     """A trained method as a row of results."""
-    model = METHODS[method](task="binary", **given).fit(X, Y)
+    model = create(method, task="binary", **given).fit(X, Y)
     row = {name: None for name in results.COLUMNS} | {name: model.info[name] for name in ("objective", "gap", "lam", "n_features")}
     params = {name: value for name, value in model.info.items() if name not in row}
     return row | {"status": "ok", "method": method, "dataset": "some", "kernel": given["kernel"], "metric": "accuracy", "n_train": len(X),
@@ -125,13 +125,13 @@ def test_the_bound_of_theorem_1_holds(theorem):
 
 
 def test_a_grid_has_many_bins_so_that_the_l1_norm_of_the_kernel_machine_is_above_its_l2_norm():
-    model = METHODS["kernel"](task="binary", kernel="laplacian", gamma=3.0, loss="squared_hinge", scaling="none", lam=2.0, bias=False).fit(
+    model = create("kernel", task="binary", kernel="laplacian", gamma=3.0, loss="squared_hinge", scaling="none", lam=2.0, bias=False).fit(
         X, Y
     )
     grids = sample_grids("laplacian", 3, 2000, 0, gamma=3.0)
-    ids, bins = grids.number(model.support)
+    ids, bins = grids.number(model.model.support)
     sums = np.zeros(len(bins.keys))
-    np.add.at(sums, (ids + bins.starts[:-1, None]).ravel(), np.tile(model.coef[:, 0], grids.n_grids))
+    np.add.at(sums, (ids + bins.starts[:-1, None]).ravel(), np.tile(model.model.coef[:, 0], grids.n_grids))
     norm = np.abs(sums).sum() / grids.n_grids
     assert np.sqrt((sums**2).sum() / grids.n_grids) == pytest.approx(model.info["norm"], rel=0.05)
     assert 2 * model.info["norm"] < norm <= math.sqrt(len(sums) / grids.n_grids) * model.info["norm"] * 1.05

@@ -8,8 +8,6 @@ from click.testing import CliRunner
 
 from rfx.cli import cli
 from rfx.errors import DataError
-from rfx.experiments import runner
-from rfx.experiments.plan import load
 from rfx.records import results, traces
 
 STEPS = [
@@ -79,16 +77,6 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
     assert call("run", "p.toml", "--dry-run").stdout == ""
     assert len(call("run", "p.toml", "--trace", "other.csv", "--dry-run").stdout.splitlines()) == 1
     assert "is the same file as" in str(call("run", "p.toml", "--trace", "results.csv").exception)
-
-
-def test_rows_of_the_first_version_need_no_trace(tmp_path, monkeypatch):
-    (tmp_path / "p.toml").write_text(PLAN.replace("[[run]]", "trace = true\n[[run]]"))
-    from rfx.records import keys
-
-    loaded = load(tmp_path / "p.toml")
-    rows = [{"key": keys.old_key(run), "status": "ok", "params": {}}
-            for run in loaded.runs]  # fmt: skip
-    assert runner.missing(loaded, rows) == []
 
 
 def test_train(tmp_path, monkeypatch):

@@ -81,7 +81,7 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
     words = row["command"].split()[1:]
     alone = CliRunner().invoke(cli, [*words, "--json"], standalone_mode=False)
     assert json.loads(alone.stdout)["objective"] == row["objective"]
-    assert methods.load(tmp_path / "m.npz").params["lam"] == row["lam"]
+    assert methods.load(tmp_path / "m.npz").settings.lam == row["lam"]
 
 
 def test_every_trial_is_kept_and_none_is_made_again(labels):

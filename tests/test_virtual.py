@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 from rfx.data import virtual
 from rfx.data.virtual import Deformation
 from rfx.errors import UsageError
-from rfx.methods import examples
+from rfx.fitting import virtual_examples as examples
 
 RNG = np.random.default_rng(0)
 IMAGES = np.zeros((7, 28, 28), np.uint8)

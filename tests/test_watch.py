@@ -41,7 +41,7 @@ def test_the_last_error_is_that_of_the_model(name, options, task, one_thread):
         options = {name: value for name, value in options.items() if name not in ("loss", "solver")}
     X, y = problem(task)
     method = methods.create(name, task=task, **options)
-    method.watch(X[160:], y[160:]).fit(X[:160], y[:160])
+    method = method.fit(X[:160], y[:160], held_out=(X[160:], y[160:]))
     score = method.score(X[160:], y[160:])["score"]
     errors = [entry["error"] for entry in method.trace if "error" in entry]
     assert errors and errors[-1] == pytest.approx(score if task == "regression" else 1 - score, rel=1e-6, abs=1e-9)
@@ -51,8 +51,9 @@ def test_the_last_error_is_that_of_the_model(name, options, task, one_thread):
 
 @pytest.mark.parametrize("name, options", [("block", {}), ("rf", {"lam_path": "10:1:3"})])
 def test_what_can_not_be_watched_is_refused(name, options):
-    with pytest.raises(UsageError, match="can't score test rows step by step"):
-        methods.create(name, **options).watch(*problem("binary"))
+    with pytest.raises(UsageError, match="curves are not supported for method"):
+        X, y = problem("binary")
+        methods.create(name, **options).fit(X, y, held_out=(X, y))
 
 
 def test_curve_goes_into_the_trace(tmp_path):

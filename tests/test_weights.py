@@ -7,7 +7,7 @@ from weighted_rows import weighted_rows
 
 from rfx import kernels, losses, methods
 from rfx.errors import DataError, UsageError
-from rfx.methods import weights
+from rfx.fitting import weights
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.dense import DenseMatrix
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
@@ -103,9 +103,9 @@ def test_weight_zero_is_a_row_left_out(name):
 def test_ridge_meets_the_normal_equations():
     y = TARGETS["regression"]
     method = made("rf", task="regression").fit(X, y, sample_weight=SHARES)
-    Z = method.map.transform(method.scaler.transform(X)).astype(np.float64) / np.sqrt(60)
+    Z = method.model.map.transform(method.preprocessing.rows(X)).astype(np.float64) / np.sqrt(60)
     w = np.linalg.solve(Z.T @ (SHARES[:, None] * Z) + 0.3 * np.eye(60), Z.T @ (SHARES * y))
-    np.testing.assert_allclose(method.coef[:, 0] * np.sqrt(60), w, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(method.model.coef[:, 0] * np.sqrt(60), w, rtol=1e-5, atol=1e-7)
 
 
 def test_scikit_learn_agrees_on_weighted_logistic_regression():
@@ -113,9 +113,9 @@ def test_scikit_learn_agrees_on_weighted_logistic_regression():
 
     y = TARGETS["binary"]
     method = made("rf", task="binary", loss="logistic").fit(X, y, sample_weight=SHARES)
-    Z = method.map.transform(method.scaler.transform(X)) / np.sqrt(60)
+    Z = method.model.map.transform(method.preprocessing.rows(X)) / np.sqrt(60)
     peer = LogisticRegression(C=1 / 0.3, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(Z, y, sample_weight=SHARES)
-    np.testing.assert_allclose(method.coef[:, 0] * np.sqrt(60), peer.coef_[0], atol=1e-4)
+    np.testing.assert_allclose(method.model.coef[:, 0] * np.sqrt(60), peer.coef_[0], atol=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -124,7 +124,7 @@ def test_scikit_learn_agrees_on_the_weighted_svm(loss):
 
     y = TARGETS["binary"]
     method = made("kernel", task="binary", loss=loss, tol=1e-9).fit(X, y, sample_weight=SHARES)
-    scaled = method.scaler.transform(X)
+    scaled = method.preprocessing.rows(X)
     K = kernels.block("gaussian", *[kernels.prepare("gaussian", scaled, {"gamma": 1.0}, np.float64)] * 2, {"gamma": 1.0})
     if loss == "hinge":
         peer = SVC(C=1 / 0.3, kernel="precomputed", tol=1e-9).fit(K, y, sample_weight=SHARES)
@@ -177,15 +177,15 @@ def test_standard_scaling_and_the_mean_of_targets_count_weights():
 def test_a_path_and_validation_take_weights():
     y = TARGETS["binary"]
     path = methods.create("sparse-rf", n_features=60, gamma="paper", lam_path="10:0.1:4", dtype="float64", tol=1e-9, task="binary")
-    path.fit(X, y, sample_weight=WEIGHTS)
+    path = path.fit(X, y, sample_weight=WEIGHTS)
     again = methods.create("sparse-rf", n_features=60, gamma="paper", lam_path="10:0.1:4", dtype="float64", tol=1e-9, task="binary")
-    again.fit(X[REPEATED], y[REPEATED])
-    for one, other in zip(path.path_points(), again.path_points()):
+    again = again.fit(X[REPEATED], y[REPEATED])
+    for one, other in zip(path.path, again.path, strict=True):
         assert one.info["objective"] == pytest.approx(other.info["objective"], rel=1e-6)
     for name in ("rf", "sparse-rf", "rb", "kernel"):
         chosen = made(name, lam="validation", gamma="tuned" if name != "rb" else 1.0, tol=1e-3, task="binary")
-        chosen.fit(X, y, sample_weight=SHARES)
-        assert chosen.info["lam"] in chosen.searched["lam"] and chosen.info["converged"]
+        chosen = chosen.fit(X, y, sample_weight=SHARES)
+        assert chosen.info["lam"] in chosen.method.searched["lam"] and chosen.info["converged"]
     grown = made("rb", grow=0.2, task="binary").fit(X, y, sample_weight=SHARES)
     assert grown.info["converged"]
 
@@ -225,9 +225,9 @@ def test_what_is_refused():
         made("rf", task="binary", class_weight="7:2").fit(X, y)
     with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
         made("rf", task="regression", class_weight="1:2").fit(X, y)
-    with pytest.raises(UsageError, match="--solver is liblinear, which takes no weights of rows here; choose rfx"):
+    with pytest.raises(UsageError, match="--solver is liblinear, which takes no sample weights; choose rfx"):
         made("rf", task="binary", solver="liblinear", tol=None).fit(X, y, sample_weight=SHARES)
-    with pytest.raises(UsageError, match="--solver is prcd, which takes no weights"):
+    with pytest.raises(UsageError, match="--solver is prcd, which takes no sample weights"):
         made("sparse-rb", task="binary", solver="prcd", class_weight="1:2").fit(X, y)
     with pytest.raises(UsageError, match="--joint is 2, which takes no weights of rows"):
         made("lkrf", task="binary", joint=2).fit(X, y, sample_weight=SHARES)

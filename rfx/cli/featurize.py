@@ -3,7 +3,7 @@
 import click
 
 from rfx.cli.common import DeclaredCommand, force_option, named, reading, reading_options, threads_option
-from rfx.methods.options import GAMMA, SCALINGS
+from rfx.fitting.options import GAMMA, SCALINGS
 
 
 class MapCommand(DeclaredCommand):
@@ -109,7 +109,7 @@ def command(
     from rfx.data.reading import Reading
     from rfx.data.scaling import Scaler
     from rfx.errors import UsageError
-    from rfx.methods import width
+    from rfx.fitting import memory
 
     inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
     files.guard(("-o", output), inputs, svmlight.KIND, force)
@@ -121,10 +121,10 @@ def command(
             raise UsageError(f"--train is {train}, but --model {model} has the scaling and the features; give one of the two")
         trained = methods.load(model)
         X, y = labelled_rows(source, trained.info["n_inputs"], asked, trained.schema, trained.letters)
-        scaler = trained.scaler
-        if not hasattr(trained, "map"):
+        scaler = trained.preprocessing.scaler
+        if not hasattr(trained.model, "map"):
             raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
-        feature_map, scale = trained.map, 1.0
+        feature_map, scale = trained.model.map, 1.0
     else:
         kind, kernel = features.find(name)
         kind.check_variant(kernel, n_features, variant)
@@ -134,7 +134,7 @@ def command(
         learnt, schema = (None, None) if taught is None else (taught.X_train, taught.schema)
         X, y = labelled_rows(source, None if learnt is None else learnt.shape[1], asked, schema)
         learnt = X if learnt is None else learnt
-        width.check(learnt, scaling, kind.width * n_features, 4)
+        memory.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
         learnt = scaler.transform(learnt)
         gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)

@@ -30,13 +30,13 @@ def command(model, as_json):
 
 def _facts(method, size) -> dict:
     from rfx.data import schema
-    from rfx.methods import calibration
+    from rfx.fitting import calibration
 
     labels = None if method.classes is None else schema.shown(method, method.classes)
     columns = None if method.schema is None or method.schema.inputs is None else method.schema.titles()
     return {
         "method": method.name, "task": method.task, "labels": labels, "columns": columns, "n_inputs": method.info["n_inputs"],
-        "model_bytes": size, "probabilities": calibration.words(method), "params": method.params, "info": method.info,
+        "model_bytes": size, "probabilities": calibration.words(method), "params": dict(method.settings), "info": method.info,
     }  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def _lines(method, found):
     import numpy as np
 
     info = found["info"]
-    yield "model", f"{method.name}: {method.summary}"
+    yield "model", f"{method.name}: {method.method.summary}"
     kernel = found["params"].get("kernel")
     numbers = {name: value for name, value in (info.get("kernel_params") or {}).items() if isinstance(value, (int, float))}
     if kernel:

@@ -26,7 +26,7 @@ def command(model, source, decision, proba, output, as_json, split, zero_based, 
     from rfx.data import schema, svmlight
     from rfx.data.reading import Reading
     from rfx.errors import UsageError
-    from rfx.methods import calibration
+    from rfx.fitting import calibration
 
     # any text of numbers could be somebody's data
     unknown = files.Kind("known to be predictions", lambda path: False)

@@ -56,7 +56,7 @@ class Progress:
         self._clear()
 
     def tell(self, entry: dict) -> None:
-        """One step of training: see rfx.methods.watch for what it says."""
+        """One step of training: see rfx.fitting.callbacks for what it says."""
         self._words, self._share = words(entry), share(entry)
         self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
 

@@ -9,7 +9,7 @@ import click
 
 from rfx.cli.common import Count, complete_plan, named
 from rfx.cli.progress import Progress, quiet_option, stamp
-from rfx.methods.options import TIMEOUT
+from rfx.fitting.options import TIMEOUT
 
 
 @click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")

@@ -153,7 +153,7 @@ def command(
     from rfx import files, methods
     from rfx import model as model_file
     from rfx.experiments import baseline, heldout, single, streamed
-    from rfx.methods import weights
+    from rfx.fitting import weights
     from rfx.records import results as results_file
     from rfx.records import traces
 
@@ -165,13 +165,13 @@ def command(
     made = methods.create(method, **given)
     if parts and not scheduler:
         raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
-    streamed.prepare(made, streaming | {"sample_weight": sample_weight})
+    streamed.prepared(made, streaming | {"sample_weight": sample_weight})
     if scheduler:
         from rfx.experiments import spread
 
         spread.check(made, judging | streaming | {"dataset": dataset, "split": split, "sample_weight": sample_weight, "curve": curve})
     if sample_weight is not None:
-        weights.check_method(made)
+        weights.check_method(made.method)
     sources = named("--data", dataset) + named("--test", test) + ([("--sample-weight", sample_weight)] if sample_weight else [])
     if model is not None:
         for path in single.model_files(Path(model), given.get("lam_path")):

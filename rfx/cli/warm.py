@@ -38,11 +38,11 @@ def command():
         click.echo(f"{name}: {time.perf_counter() - begun:.1f} s so far", err=True)
 
 
-def _train(method, X, y):
+def _train(trainer, X, y):
     from rfx.errors import RfxError
 
     try:
-        method.fit(X, y).decision_function(X)
+        trainer.fit(X, y).decision_function(X)
     except RfxError:
         # what a method is not for needs no code
         return

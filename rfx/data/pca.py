@@ -1,5 +1,7 @@
 """Fewer inputs: principal components learnt from rows that need not fit into memory; and rows of unit length."""
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -27,7 +29,8 @@ class PCA:
     def __init__(self, n_components: int, centred: bool = True):
         self.n_components, self.centred = int(n_components), centred
         self._count, self._sum, self._moments = 0, None, None
-        self.mean = self.components = None
+        self.mean: Any = None
+        self.components: Any = None
 
     def partial_fit(self, X) -> "PCA":
         """Learn from the rows X (n, d), array or CSR, besides all earlier ones."""

@@ -25,6 +25,7 @@ class Source:
 
     n_inputs: int | None = None
     rewindable = True
+    name = "the rows"
 
     def __init__(self):
         self._pending, self._used, self._start, self.row = None, 0, None, 0

@@ -77,8 +77,11 @@ class File:
                     head = handle.read(_HEAD)
             except OSError as error:
                 raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
-            packed = archives.compressed(head[:8]) and kind_of_content(head) not in ("npz", "parquet", "npy")
-            if packed and foreign.recognised(head) is None:
+            if (
+                foreign.recognised(head) is None
+                and kind_of_content(head) not in ("npz", "parquet", "npy")
+                and archives.compressed(head[:8])
+            ):
                 with self.open() as handle:
                     head = _read(handle, _HEAD, self.name)
         if named in ("npz", "parquet", "npy"):

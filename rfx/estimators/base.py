@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from rfx import methods, parallel
 from rfx.errors import DataError, UsageError
 from rfx.estimators.signature import in_words
-from rfx.methods import calibration
+from rfx.fitting import calibration
 
 
 @contextlib.contextmanager
@@ -88,15 +88,20 @@ class MethodEstimator(BaseEstimator):
             return methods.create(self.method_name, task=task, **self._given())
 
     def _train(self, task: str, X, y, **weights):
-        """A new method, trained on rows X and encoded targets y (n,), becomes method_."""
-        method = self._create(task)
+        """The pipeline of rows X and encoded targets y (n,) becomes method_."""
+        trainer = self._create(task)
         with in_python():
-            method.fit(X, y, **weights)
-        if not method.info["converged"]:
-            advice = "a longer timeout" if method.info["ended"] == "timeout" else "a larger max_iter or tol"
-            warnings.warn(f"the solver of {type(self).__name__} did not converge; {advice} lets it", ConvergenceWarning, stacklevel=3)
-        self._keep(method)
+            trained = trainer.fit(X, y, **weights)
+        self._warn(trained)
+        self._keep(trained)
         return self
+
+    def _warn(self, trained):
+        """Warn of a solver that did not converge."""
+        if not trained.info["converged"]:
+            advice = "a longer timeout" if trained.info["ended"] == "timeout" else "a larger max_iter or tol"
+            message = f"the solver of {type(self).__name__} did not converge; try {advice}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _fit_spread(self, X, y, classes: bool, weights):
         """The fit of a Dask array or dataframe, whose rows stay where they are."""
@@ -111,10 +116,10 @@ class MethodEstimator(BaseEstimator):
             self._label(labels)
         return self
 
-    def _keep(self, method):
-        self.method_ = method
+    def _keep(self, trained):
+        self.method_ = trained
         # a closed form counts as one iteration
-        self.n_iter_ = max(1, method.info["n_iter"])
+        self.n_iter_ = max(1, trained.info["n_iter"])
 
     def _decision(self, X):
         check_is_fitted(self)
@@ -182,7 +187,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         self.classes_ = classes
         numbers = classes.astype(np.float64) if classes.dtype.kind in "iufb" else None
         if numbers is not None and len(np.unique(numbers)) == len(classes):
-            self.method_.classes = numbers
+            self.method_ = self.method_.replace(classes=numbers)
 
     def decision_function(self, X):
         """Values whose sign (two classes) or largest (several) is the prediction.

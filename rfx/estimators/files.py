@@ -12,7 +12,7 @@ from rfx import methods, model
 from rfx.data import schema
 from rfx.data.schema import Input, Schema
 from rfx.errors import DataError
-from rfx.methods import weights
+from rfx.fitting import weights
 from rfx.options import LabelWeights
 
 # Entry of the header; the command line needs nothing of it.
@@ -24,20 +24,20 @@ def save(estimator, path) -> int:
 
     Raises ValueError for labels that are neither words nor numbers.
     """
-    method, known = estimator.method_, {}
+    trained, known = estimator.method_, {}
     words = _words_of(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
         inputs = [Input(name, place) for place, name in enumerate(names.tolist())]
-        method.schema = Schema(inputs, named=True, size=len(inputs), labels=words)
+        trained = trained.replace(schema=Schema(inputs, named=True, size=len(inputs), labels=words))
     elif words is not None:
-        method.schema = Schema(labels=words)
+        trained = trained.replace(schema=Schema(labels=words))
     if words is None and hasattr(estimator, "classes_"):
         known["kind"] = estimator.classes_.dtype.str
     given = getattr(estimator, "class_weight", None)
     if given is not None:
         known["class_weight"] = given if isinstance(given, str) else [[_item(label), float(own)] for label, own in given.items()]
-    return method.save(path, **{ENTRY: known})
+    return trained.save(path, **{ENTRY: known})
 
 
 def _words_of(estimator) -> list[str] | None:
@@ -75,8 +75,8 @@ def restore(estimator_of, path):
 
 def _parameters(kind, method) -> dict:
     """The parameters that the estimator has, of the method's options, where they are not at their defaults."""
-    defaults, known = method.defaults(method.params.get("kernel")), kind.__init__.__signature__.parameters
-    found = {name: value for name, value in method.params.items() if name in known and value != defaults.get(name)}
+    defaults, known = method.method.defaults(method.settings.get("kernel")), kind.__init__.__signature__.parameters
+    found = {name: value for name, value in method.settings.items() if name in known and value != defaults.get(name)}
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):
         by_code = weights.by_code(found["class_weight"], method.schema)
         found["class_weight"] = {label: own for code, own in by_code.items() for label in schema.shown(method, [code])}

@@ -5,16 +5,28 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from rfx.estimators.base import checked, in_python
 from rfx.estimators.weighted import ManyTargets, WeightedClassifier, numbers
-from rfx.methods import weights
+from rfx.fitting import weights
 from rfx.options import LabelWeights
 
 
 class Incremental:
     """partial_fit of the methods that learn batch by batch; mixed into Classifier or Regressor."""
 
+    def _train(self, task, X, y, **weights):
+        trainer = self._create(task)
+        with in_python():
+            self.session_, trained = trainer.train(X, y, numbers(X, weights.get("sample_weight")))
+        self._warn(trained)
+        self._keep(trained)
+        return self
+
+    def _session(self, task):
+        with in_python():
+            return self._create(task).session()
+
     def _further(self):
         """Refuse with a ValueError what can't be trained further."""
-        if not self.method_.samples:
+        if not hasattr(self, "session_"):
             raise ValueError("a model from a file has no state of its training, so that partial_fit can't go on with it; fit a new one")
 
 
@@ -48,19 +60,21 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
         check_classification_targets(y)
         if first:
             known = np.unique(classes)
-            method = self._create("binary" if len(known) <= 2 else "multiclass")
+            session = self._session("binary" if len(known) <= 2 else "multiclass")
         else:
             self._further()
-            known, method = self.classes_, self.method_
+            known, session = self.classes_, self.session_
             if classes is not None and not np.array_equal(np.unique(classes), known):
                 raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit: {known!r}")
         codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
         if np.any(known[codes] != y):
             raise ValueError(f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}")
-        own = np.arange(len(known), dtype=np.float64) if first else method.classes
+        own = np.arange(len(known), dtype=np.float64)
+        weights = self._by_label(known, codes, numbers(X, sample_weight))
         with in_python():
-            method.partial_fit(X, own[codes], own if first else None, self._by_label(known, codes, numbers(X, sample_weight)))
-        self._keep(method)
+            trained = session.further(X, own[codes], own if first else None, weights)
+        self.session_ = session
+        self._keep(trained)
         self._label(known)
         return self
 
@@ -70,7 +84,8 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
             return sample_weight
         if self.class_weight == LabelWeights.BALANCED:
             raise ValueError("class_weight='balanced' has to count all rows, which partial_fit does not know; give {label: weight}")
-        factors = weights.of_labels(known, self.class_weight)[codes]
+        with in_python():
+            factors = weights.of_labels(known, self.class_weight)[codes]
         return factors if sample_weight is None else factors * sample_weight
 
 
@@ -98,11 +113,12 @@ class IncrementalRegressor(Incremental, ManyTargets):
         first = not hasattr(self, "method_")
         X, y = checked(self, X, y, reset=first, y_numeric=True, multi_output=True)
         if first:
-            method = self._create("regression")
+            session = self._session("regression")
         else:
             self._further()
-            method = self.method_
+            session = self.session_
         with in_python():
-            method.partial_fit(X, np.asarray(y, np.float64), sample_weight=numbers(X, sample_weight))
-        self._keep(method)
+            trained = session.further(X, np.asarray(y, np.float64), sample_weight=numbers(X, sample_weight))
+        self.session_ = session
+        self._keep(trained)
         return self

@@ -12,7 +12,7 @@ from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegress
 from rfx.estimators.signature import Parameter, constructor, document, section
 from rfx.estimators.weighted import ManyTargets, WeightedClassifier, WeightedRegressor
 from rfx.features import MAPS
-from rfx.methods.options import COMMON
+from rfx.fitting.options import COMMON
 
 PACKAGE = "rfx.estimators"
 _CAPITALS = frozenset(("rf", "rb", "lkrf", "sgd", "sdca", "mlp"))
@@ -35,7 +35,7 @@ _ATTRIBUTES = [
     ("feature_names_in_ : ndarray of shape (n_features_in_,)", "Names of the inputs, where the rows that were learnt from had some."),
 ]
 _OF_METHODS = [
-    ("method_ : rfx.methods.base.Method", "The trained method."),
+    ("method_ : rfx.fitting.pipeline.Pipeline", "What was trained."),
     ("info_ : dict", "How it was made: objective, gap, model_size, …, in the words of a results row."),
     ("n_iter_ : int", "Iterations of the solver, in its own unit; 1 where there are none."),
 ]

@@ -2,21 +2,21 @@
 
 import numpy as np
 
+from rfx import methods
 from rfx.data.ranges import Arrays
 from rfx.errors import DataError, UsageError
 from rfx.estimators.base import lies_spread
-from rfx.methods import spread as methods
 from rfx.operators.spread.rows import SpreadRows
 from rfx.operators.spread.workers import Workers
 
 
-def rows(estimator, X, y, method, encode: bool) -> tuple:
+def rows(estimator, X, y, trainer, encode: bool) -> tuple:
     """(SpreadRows, their targets, labels) of a Dask array or dataframe X (n, d) and y (n,); sets what the estimator knows of the inputs.
 
     encode: targets become the places of the labels, which are those of all rows, ascending; else they are numbers, and labels None.
     Raises UsageError where there is no client, DataError for what are no rows.
     """
-    methods.check(method)
+    methods.check_distributed(trainer)
     client = _client()
     names = getattr(X, "columns", None)
     X, y = _array(X, "X", 2), _array(y, "y", 1)
@@ -30,7 +30,7 @@ def rows(estimator, X, y, method, encode: bool) -> tuple:
     if encode:
         labels = np.unique(np.concatenate(workers.results(workers.each(np.unique, [own for _, own in blocks]))))
     sources = [workers.submit(_arrays, own, targets, labels) for own, targets in blocks]
-    found = SpreadRows(workers, sources, method.params["scaling"] == "standard")
+    found = SpreadRows(workers, sources, trainer.settings.scaling == "standard")
     estimator.n_features_in_ = X.shape[1]
     if names is not None:
         estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)

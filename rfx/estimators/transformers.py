@@ -13,9 +13,9 @@ from rfx.features import FeatureMap, sample
 from rfx.features.binning import BinMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.features.widths import WIDTHS
-from rfx.methods import gamma, width
+from rfx.fitting import bandwidth, memory
+from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.methods.nystrom import LANDMARKS
-from rfx.methods.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.operators.base import default_memory_mb
 from rfx.options import Option
 
@@ -53,12 +53,12 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         X = checked(self, X)
         with in_python():
             p = {option.name: self._value(option) for option in self.options}
-            width.check(X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8)
+            memory.check(X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8)
             scaler = Scaler.fit(X, p["scaling"])
             scaled = scaler.transform(X)
             kernel = p.setdefault("kernel", self._only_kernel())
             own = {option.name: p[option.name] for option in kernels.get_kernel(kernel).options}
-            found = self._learn(scaled, p, gamma.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own))
+            found = self._learn(scaled, p, bandwidth.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own))
         self.scaler_, self.map_ = scaler, found
         self._n_features_out = self._width()
         return self
@@ -210,7 +210,7 @@ class SelectedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Method
             labels, y = np.unique(y, return_inverse=True)
             task = "binary" if len(labels) <= 2 else "multiclass"
         self._train(task, X, np.asarray(y, np.float64))
-        self.map_, self.scaler_ = self.method_.map, self.method_.scaler
+        self.map_, self.scaler_ = self.method_.model.map, self.method_.preprocessing.scaler
         self._n_features_out = self.map_.n_features
         if not self._n_features_out:
             warnings.warn(f"{type(self).__name__} keeps no feature: all weights are zero; a smaller lam keeps some", stacklevel=2)

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from rfx.estimators.base import Classifier, Regressor, checked, in_python
-from rfx.methods import weights
+from rfx.fitting import weights
 
 
 class WeightedClassifier(Classifier):

@@ -4,14 +4,14 @@ The models that are scored so are fitted without the rows that score them, what 
 validation and all; the model that stays is fitted to all rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rfx import methods
 from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
-from rfx.methods.calibration import Calibration
+from rfx.fitting.calibration import Calibration
 from rfx.options import Option
 
 CV = Option("cv", int, "Parts of the training rows.", low=2, high=1000)
@@ -58,26 +58,27 @@ def judged(spec: dict, split, final, progress=None) -> HeldOut:
     options = {name: value for name, value in spec["options"].items() if value is not None} | {"task": final.task}
     found, rows = [], []
     for number, (kept, out) in enumerate(parts):
-        method = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        trainer = replace(methods.create(spec["method"], seed=spec.get("seed"), **options), schema=split.schema)
+        tell = None
         if progress is not None:
-            method.progress = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
+            tell = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
         X, X_out = split.part(kept, out)
         weights = None if split.weights is None else split.weights[kept]
-        _fit(method, X, y[kept], weights)
-        points = method.path_points() if options.get("lam_path") else [method]
+        trained = _fit(trainer, X, y[kept], weights, progress=tell)
+        points = trained.path or [trained]
         found.append([_in_units(final, point, point.decision_function(X_out)) for point in points])
         rows.append(out)
     by = f"{len(parts)}-fold cross-validation" if spec.get("cv") else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
     return HeldOut(by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)])
 
 
-def fit(method, split) -> None:
-    """Train on the split's training rows, with their weights where they have some."""
-    _fit(method, split.X_train, np.asarray(split.y_train), split.weights)
+def fit(trainer, split, **listening):
+    """The pipeline of the split's training rows, with their weights where they have some."""
+    return _fit(trainer, split.X_train, np.asarray(split.y_train), split.weights, **listening)
 
 
-def _fit(method, X, y, weights):
-    method.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
+def _fit(trainer, X, y, weights, **listening):
+    return trainer.fit(X, y, weights, **listening)
 
 
 def _in_units(final, point, decision):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rfx.data import schema
-from rfx.methods import calibration
+from rfx.fitting import calibration
 
 
 def measures(method, decision, y) -> dict:

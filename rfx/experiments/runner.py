@@ -59,7 +59,7 @@ def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=())
     found = keys.rows_of(plan.runs, rows)
 
     def settled(run, row):
-        if row["status"] == "ok" and run.get("trace") and keys.of_today(row) and row["key"] not in traced:
+        if row["status"] == "ok" and run.get("trace") and row["key"] not in traced:
             return False
         again = row["status"] in (None, "interrupted") or row["params"].get("error") == NO_DATA or retry_failed
         return row["status"] == "ok" or not again
@@ -76,7 +76,7 @@ def run(
     `timeout` (seconds, for each run) goes before the plan's own. `report` gets one line a run. `command` is the child's command
     line, to which the spec is added. `trace` is the file for the traces of the runs that ask for one; by default it is beside the
     results. `progress(done, total, runs)` is told as runs begin, go on and end; runs: (words, the last step that its solver told, see
-    rfx.methods.watch, or None) for each run at work. `scheduler`, what rfx.cluster.connect understands, has the runs made by Dask's
+    rfx.fitting.callbacks, or None) for each run at work. `scheduler`, what rfx.cluster.connect understands, has the runs made by Dask's
     workers, as many at a time as they have threads. Raises LockedError when another runner holds `path`, ClusterError when the workers
     can't be had (any more), KeyboardInterrupt after Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
     """

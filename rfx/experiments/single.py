@@ -1,6 +1,7 @@
 """One experiment in this process: load, train, predict, and the results row that says all of it."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ _HELD_OUT = ("cv", "holdout", "calibrate")
 
 
 def train(spec: dict):
-    """Train the method of a spec on the training rows of its data: (method, data.Split).
+    """Train the method of a spec on the training rows of its data: (Pipeline, data.Split).
 
     spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
     calibrate (see heldout), sample_weight (file), trace, curve (see streamed), reading (of a table, the fields of
@@ -31,36 +32,33 @@ def train(spec: dict):
     if spec.get("scheduler"):
         from rfx.experiments import spread
 
-        method = methods.create(spec["method"], seed=spec.get("seed"), **options)
-        method.progress = spec.get("progress")
-        split = spread.train(method, spec)
+        trainer = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        trained, split = spread.train(trainer, spec)
     elif spec.get("stream"):
-        method = methods.create(spec["method"], seed=spec.get("seed"), **options)
-        method.progress = spec.get("progress")
-        split = streamed.train(method, spec)
+        trainer = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        trained, split = streamed.train(trainer, spec)
     else:
         split = load(spec)
         if spec.get("sample_weight"):
             split.weights = rowweights.read(spec["sample_weight"], len(split.y_train))
-        method = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
-        streamed.prepare(method, spec, split)
-        method.progress = spec.get("progress")
-        method.schema = split.schema
-        heldout.fit(method, split)
-    method.info |= {
+        trainer = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
+        trainer, listening = streamed.prepared(trainer, spec, split)
+        trainer = replace(trainer, schema=split.schema)
+        trained = heldout.fit(trainer, split, **listening)
+    made = {
         "dataset": split.name,
         "split": split.split,
-        "seed": method.params["seed"],
+        "seed": trained.settings.seed,
         "threads": env.threads(),
-        "dtype": str(method.params.get("dtype", "float64")),
+        "dtype": str(trained.settings.get("dtype", "float64")),
         "peak_rss_mb": env.peak_rss_mb(),
         "label": spec.get("label"),
         "key": keys.key(spec),
-        "n_classes": 0 if method.classes is None else len(method.classes),
+        "n_classes": 0 if trained.classes is None else len(trained.classes),
     }
     if spec.get("sample_weight"):
-        method.info["sample_weight"] = Path(spec["sample_weight"]).name
-    return method, split
+        made["sample_weight"] = Path(spec["sample_weight"]).name
+    return trained.with_info(**made), split
 
 
 def load(spec: dict):
@@ -86,17 +84,18 @@ def execute(spec: dict, model: Path | None = None) -> dict:
     Beside another score it is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec,
     the row has the solver's steps under that name, which is no column: they go into a file of their own.
     """
-    method, split = train(spec)
-    return _rows(spec, method, split, [method], [model])[0]
+    trained, split = train(spec)
+    return _rows(spec, trained, split, [trained], [model])[0]
 
 
 def _rows(spec, method, split, points, paths) -> list[dict]:
     """A row for each of the trained methods `points`, which are saved to the `paths`; method: the one that they are points of."""
     held = heldout.judged(spec, split, method, spec.get("progress")) if any(spec.get(name) for name in _HELD_OUT) else None
     if spec.get("calibrate"):
+        calibrated = []
         for point, curve in zip(points, heldout.calibrated(spec["calibrate"], held, method), strict=True):
-            point.calibration = curve
-            point.info["calibration"] = curve.words()
+            calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))
+        points = calibrated
     return [_row_of(spec, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
 
 
@@ -108,7 +107,7 @@ def _row_of(spec, split, method, held, place, point, path) -> dict:
     if evaluation:
         told.append([evaluation["score"], f"{len(y):,} test rows"])
     if held is not None:
-        found = method.judge(held.decisions[place], held.y)
+        found = method.evaluate(held.decisions[place], held.y)
         told.append([found["score"], held.by])
         if evaluation:
             more = {f"held_out_{name}": found[name] for name in ("score", "mae") if name in found} | {"held_out_on": held.by}
@@ -120,7 +119,7 @@ def _row_of(spec, split, method, held, place, point, path) -> dict:
         told.append([more["train_score"], "the training rows themselves"])
     if known:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
-    point.info["scores"] = [{"metric": metric, "score": score, "on": words} for score, words in told]
+    point = point.with_info(scores=[{"metric": metric, "score": score, "on": words} for score, words in told])
     found = row(point, point.save(path), evaluation)
     if known and spec.get("train_score") and "train_score" not in more:
         more |= _on_training_rows(point, split)
@@ -146,13 +145,13 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
 
 def execute_path(spec: dict, model: Path | None = None) -> list[dict]:
     """Run a spec with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
-    method, split = train(spec)
-    points = method.path_points()
+    trained, split = train(spec)
+    points = list(trained.path)
     paths = model_files(model, spec["options"]["lam_path"]) if model else [None] * len(points)
     options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
-    for point in points:
-        point.info["key"] = keys.key(spec | {"options": options | {"lam": point.lam, "along": spec["options"]["lam_path"]}})
-    return _rows(spec, method, split, points, paths)
+    along = spec["options"]["lam_path"]
+    points = [point.with_info(key=keys.key(spec | {"options": options | {"lam": point.info["lam"], "along": along}})) for point in points]
+    return _rows(spec, trained, split, points, paths)
 
 
 def evaluate(method, X, y, detailed: bool = False) -> dict:
@@ -166,10 +165,10 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     if X.shape[0] == 0:
         raise DataError("there are no rows to evaluate on")
     y = np.asarray(y, dtype=np.float64)
-    method.warn_of_unknown(y)
+    method.preprocessing.warn_of_unknown(y)
     start = time.perf_counter()
     decision = method.decision_function(X)
-    score = method.judge(decision, y)
+    score = method.evaluate(decision, y)
     score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
     size = float(np.linalg.norm(y))
     if score["metric"] == "rmse":
@@ -184,7 +183,7 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
 def row(method, model_bytes: int, evaluation: dict) -> dict:
     """The results row of a trained method and its evaluation; params holds every option and what was learnt from data."""
     info = method.info
-    params = {name: value for name, value in method.params.items() if value is not None and name not in IN_COLUMNS}
+    params = {name: value for name, value in method.settings.items() if value is not None and name not in IN_COLUMNS}
     params |= {name: value for name, value in info.items() if name not in _NOT_IN_ROW and value is not None}
     params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
     columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}

@@ -1,13 +1,12 @@
 """Training on rows that workers of a Dask cluster read, each its own part of the files: `rfx train --scheduler`."""
 
-import copy
 import logging
 import os
 from dataclasses import replace
 
 import numpy as np
 
-from rfx import cluster, data
+from rfx import cluster, data, methods
 from rfx.data import encodings, ranges, registry, tables
 from rfx.data.csvtext import KindChanged
 from rfx.data.learner import Learner
@@ -18,8 +17,7 @@ from rfx.data.survey import MOST_LABELS
 from rfx.data.table import Words
 from rfx.data.tasks import guess_of
 from rfx.errors import DataError, UsageError
-from rfx.methods import spread
-from rfx.methods.validation import error
+from rfx.fitting.validation import error
 from rfx.operators.spread.rows import SpreadRows
 from rfx.operators.spread.workers import Workers
 
@@ -30,41 +28,42 @@ _BYTES = 64 << 20
 _WITHOUT = ("split", "cv", "holdout", "calibrate", "sample_weight", "stream", "n_inputs", "checkpoint", "every", "resume", "curve")
 
 
-def check(method, spec: dict) -> None:
+def check(trainer, spec: dict) -> None:
     """Refuse with a UsageError what does not go with a spec's scheduler, before anything is read."""
     for name in _WITHOUT:
         if spec.get(name):
             raise UsageError(f"--{name.replace('_', '-')} is for rows in one process; leave it out, or --scheduler")
     if encodings.remembered((spec.get("reading") or {}).get("encoding")) is not None:
         raise UsageError("--encoding is for rows in one process; leave it out, or --scheduler, or save the files in UTF-8")
-    spread.check(method)
+    methods.check_distributed(trainer)
     path = str(spec["dataset"])
     if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
         what = "standard input" if path == "-" else "a data set by its name"
         raise UsageError(f"--data is {path}, {what}; with --scheduler give files that the workers see")
 
 
-def train(method, spec: dict) -> Split:
-    """Train a method on the files of a spec by its scheduler's workers; the test rows come back in a Split.
+def train(trainer, spec: dict) -> tuple:
+    """(Pipeline, Split) of training a method on the files of a spec by its scheduler's workers; the Split has the test rows.
 
     spec: besides what `rfx.experiments.single.train` has: scheduler, and parts, the number of parts that the rows are cut into. Without
     test rows, info has the score on the training rows.
     """
-    check(method, spec)
+    check(trainer, spec)
     with cluster.connect(spec["scheduler"]) as client:
         workers = Workers(client, cluster.workers_of(spec["scheduler"]) or 1)
         files = _files(spec["dataset"], workers)
-        rows, method.schema = _rows(files, spec, workers, method)
-        split = Split(_name(files, spec["dataset"]), "all", None, None, None, schema=method.schema)
+        rows, schema = _rows(files, spec, workers, trainer.settings.scaling == "standard")
+        split = Split(_name(files, spec["dataset"]), "all", None, None, None, schema=schema)
         if spec.get("test"):
-            split.X_test, split.y_test = _test_rows(spec, rows.shape[1], method.schema)
-        if method.params["task"] is None:
-            method.params["task"] = (method.schema.task() if method.schema else None) or _task(rows.survey)
-        method.fit(rows, rows.y)
-        if not spec.get("test") and not method.params.get("lam_path"):
-            method.info |= {"train_score": _score(method, rows)}
-    method.info |= {"parts": len(rows.counts), "workers": len(workers.addresses), "seconds_read": rows.seconds}
-    return split
+            split.X_test, split.y_test = _test_rows(spec, rows.shape[1], schema)
+        if trainer.settings.task is None:
+            trainer = trainer.with_options(task=(schema.task() if schema else None) or _task(rows.survey))
+        trained = replace(trainer, schema=schema).fit(rows, rows.y, progress=spec.get("progress"))
+        more = {}
+        if not spec.get("test") and not trainer.settings.get("lam_path"):
+            more["train_score"] = _score(trained, rows)
+    more |= {"parts": len(rows.counts), "workers": len(workers.addresses), "seconds_read": rows.seconds}
+    return trained.with_info(**more), split
 
 
 def _files(path, workers) -> list:
@@ -96,7 +95,7 @@ def _name(files, path) -> str:
     return os.path.basename(files[0].path) if len(files) == 1 else os.path.basename(str(path).rstrip("/")) or str(path)
 
 
-def _rows(files, spec, workers, method):
+def _rows(files, spec, workers, moments: bool):
     """(SpreadRows, Schema or None)."""
     size = sum(file.size for file in files)
     parts = spec.get("parts") or max(workers.threads, -(-size // _BYTES))
@@ -110,7 +109,7 @@ def _rows(files, spec, workers, method):
         reader = _table_reader(files, reading, pieces, workers)
         schema = reader.schema
     sources = [ranges.Pieces(reader, own) for own in pieces]
-    return SpreadRows(workers, sources, method.params["scaling"] == "standard"), schema
+    return SpreadRows(workers, sources, moments), schema
 
 
 def _reading(spec) -> Reading:
@@ -185,14 +184,13 @@ def _test_rows(spec, n_inputs, schema):
     return loaded.X_test, loaded.y_test
 
 
-def _score(method, rows) -> float:
+def _score(trained, rows) -> float:
     """Accuracy, or the RMSE in units of the scaled target, on the training rows."""
-    judge = copy.copy(method)
-    judge.progress, judge.trace, judge.info, judge.path = None, [], {}, []
-    scaled = method.scaler.transform(rows, dtype=method._input_dtype())
-    wrong = scaled.total(_wrong, judge, method._encode(rows.y)) / rows.shape[0]
-    return float(np.sqrt(wrong)) if method.task == "regression" else float(1 - wrong)
+    own = trained.preprocessing
+    wrong = own.rows(rows).total(_wrong, (trained.task, trained.model), own.targets(rows.y)) / rows.shape[0]
+    return float(np.sqrt(wrong)) if trained.task == "regression" else float(1 - wrong)
 
 
-def _wrong(method, X, Y):
-    return error(method.task, method._decide(X), Y) * len(Y)
+def _wrong(common, X, Y):
+    task, model = common
+    return error(task, model.decision(X), Y) * len(Y)

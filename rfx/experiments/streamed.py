@@ -1,5 +1,6 @@
 """Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and curves of held-out error."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from rfx import data, files, methods
@@ -11,8 +12,8 @@ from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 
 
-def prepare(method, spec: dict, split=None) -> None:
-    """What a spec says of a method besides its options: its curve over the split's test rows and, of a stochastic one, its checkpoints.
+def prepared(trainer, spec: dict, split=None) -> tuple:
+    """(trainer, what its fit is told besides the rows) by a spec: checkpoints, progress, the curve over the split's test rows.
 
     A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have, and for weights
     of the rows of a stream.
@@ -20,42 +21,44 @@ def prepare(method, spec: dict, split=None) -> None:
     if spec.get("stream") and spec.get("sample_weight"):
         raise UsageError("--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows by --class-weight")
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if spec.get(name)]
-    if not hasattr(method, "fit_stream"):
+    listening = {"progress": spec.get("progress")}
+    if not hasattr(trainer, "fit_stream"):
         if not asked:
-            return _watch(method, spec, split)
-        raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {method.name}")
+            return trainer, listening | _watched(trainer, spec, split)
+        raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}")
     if (spec.get("every") or spec.get("resume")) and not spec.get("checkpoint"):
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
     if spec.get("checkpoint"):
-        method.keep(spec["checkpoint"], spec.get("every"), bool(spec.get("resume")))
+        trainer = trainer.keep(spec["checkpoint"], spec.get("every"), bool(spec.get("resume")))
     if (spec.get("curve") or spec.get("trace")) and split is not None and split.X_test is not None:
         if spec.get("curve") == "exact":
-            method.watch(split.X_test, _exact(method, split), squared=True)
+            listening |= {"held_out": (split.X_test, _exact(trainer, split)), "squared": True}
         else:
-            method.watch(split.X_test, split.y_test)
+            listening["held_out"] = split.X_test, split.y_test
+    return trainer, listening
 
 
-def _watch(method, spec, split):
+def _watched(trainer, spec, split) -> dict:
     """The error on the split's test rows into the trace of a method that does not learn batch by batch, where that is asked for."""
     if not spec.get("curve"):
-        return
+        return {}
     if spec["curve"] != "test" or not spec.get("trace"):
-        raise UsageError(f'method {method.name} has its curve in its trace alone: curve = "test" with a trace')
+        raise UsageError(f'method {trainer.name} has its curve in its trace alone: curve = "test" with a trace')
     if split.X_test is None:
-        raise UsageError(f"there are no test rows to draw the curve of {method.name} over; name some")
-    method.watch(split.X_test, split.y_test)
+        raise UsageError(f"there are no test rows to draw the curve of {trainer.name} over; name some")
+    return {"held_out": (split.X_test, split.y_test)}
 
 
-def _exact(method, split):
+def _exact(trainer, split):
     """The test rows' values of the exact kernel ridge solution of the training rows, nu being the method's."""
-    p = method.params
+    p = trainer.settings
     same = {name: p[name] for name in ("kernel", "gamma", "scaling", "target_scaling", "seed")}
     exact = methods.create("kernel", task="regression", loss="squared", lam=p["nu"] * split.X_train.shape[0], tol=1e-8, **same)
     return exact.fit(split.X_train, split.y_train).predict(split.X_test)
 
 
-def train(method, spec: dict) -> Split:
-    """Train on the file or standard input of a spec; the test rows, which must fit into memory, come back in a Split."""
+def train(trainer, spec: dict) -> tuple:
+    """(Pipeline, Split) of training on the file or standard input of a spec; the Split has the test rows, which must fit into memory."""
     path, n_inputs = spec["dataset"], spec.get("n_inputs")
     if spec.get("split"):
         raise UsageError(f"--split is {spec['split']}, but a stream is not split; give --test FILE")
@@ -64,20 +67,19 @@ def train(method, spec: dict) -> Split:
         if n_inputs:
             raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
         source = CsvSource(path, reading)
-        method.schema = source.schema
-        if method.params["task"] is None:
-            method.params["task"] = source.schema.task()
+        schema = source.schema
+        if trainer.settings.task is None:
+            trainer = trainer.with_options(task=schema.task())
     else:
         tables.check_reading("libsvm", str(path), reading)
         width = n_inputs or (None if path == "-" else _width(path, reading))
         source = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
-        method.schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
+        schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
     if spec.get("test"):
-        split.X_test, split.y_test = _test_rows(spec, source, method.schema)
-    prepare(method, spec, split)
-    method.fit_stream(source)
-    return split
+        split.X_test, split.y_test = _test_rows(spec, source, schema)
+    trainer, listening = prepared(replace(trainer, schema=schema), spec, split)
+    return trainer.fit_stream(source, **listening), split
 
 
 def _reading(spec) -> Reading:

@@ -17,8 +17,8 @@ from rfx import env, kernels, methods
 from rfx.data.scaling import Scaler
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.experiments import heldout, metrics
-from rfx.methods.calibration import Calibration
-from rfx.methods.gamma import has_gamma
+from rfx.fitting.bandwidth import has_gamma
+from rfx.fitting.calibration import Calibration
 from rfx.records import keys, results
 
 # What can be searched: the option that is a method's size (None: it has none), and the sizes of the rounds.
@@ -291,10 +291,12 @@ class Search:
 
     def _score(self, model, decision, y) -> float:
         if self.metric in ("accuracy", "rmse"):
-            return model.judge(decision, y)["score"]
+            return model.evaluate(decision, y)["score"]
         if self.metric == "log_loss":
             # by Platt's curve, of two numbers, from the rows that it is judged by: no candidate gains by it more than others
-            model.calibration = Calibration.fit("platt", decision, y, model.classes, "the rows that were held out", self.split.schema)
+            by = "the rows that were held out"
+            curve = Calibration.fit("platt", decision, y, model.classes, by, self.split.schema)
+            model = model.replace(calibration=curve)
         # a class of a few rows may be missing among those that a trial is fitted to
         known = np.isin(y, model.classes) if self.metric in ("auc", "log_loss") else slice(None)
         found = metrics.measures(model, decision[known], y[known])

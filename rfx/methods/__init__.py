@@ -1,4 +1,4 @@
-"""The methods: what a column of a table is called. A file here that holds one declares it; each is imported when it is asked for."""
+"""The methods, one file each, and the registry that finds them by name when they are asked for."""
 
 from rfx.errors import DataError, RfxError, UsageError, or_near
 from rfx.plugins import Registry
@@ -6,12 +6,14 @@ from rfx.plugins import Registry
 
 def _declares(value) -> dict[str, type]:
     """The method that a class at the top of a module is."""
-    from rfx.methods.base import Method
+    from rfx.fitting.method import Method
 
     return {value.name: value} if isinstance(value, type) and issubclass(value, Method) and value.__dict__.get("name") else {}
 
 
 METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods")
+# Solvers whose vectors over the rows may lie on workers.
+DISTRIBUTED_SOLVERS = (None, "rfx", "cg")
 
 
 def names() -> list[str]:
@@ -19,7 +21,7 @@ def names() -> list[str]:
     return list(METHODS)
 
 
-def get(name: str) -> type:
+def get(name: str):
     """The class of the method of that name.
 
     Raises UsageError naming the known methods.
@@ -49,13 +51,34 @@ def options_of(name: str | None) -> list:
 
 
 def create(name: str, **options):
-    """A method by name; options set to None keep their defaults.
+    """A trainer of the method of that name; options set to None keep their defaults.
 
-    Raises UsageError for an option that has no place there, or that another option would leave without effect.
+    Raises UsageError for an option that has no place there, or that another option makes
+    meaningless.
     """
-    method = get(name)(**options)
-    method.check_given({option: value for option, value in options.items() if value is not None})
-    return method
+    from rfx.fitting.training import Trainer
+
+    method = get(name)()
+    return (method.trainer_class or Trainer).of(method, options)
+
+
+def check_distributed(trainer) -> None:
+    """Refuse, with a UsageError, a method or options that need all rows in one process."""
+    s, able = trainer.settings, [name for name, own in METHODS.own().items() if own.distributed]
+    if not trainer.method.distributed:
+        raise UsageError(f"method {trainer.name} needs all rows in one process; over rows on several machines there are {', '.join(able)}")
+    if s.get("solver") not in DISTRIBUTED_SOLVERS:
+        raise UsageError(f"--solver is {s.solver}, which needs all rows in one process; choose rfx")
+    for name in trainer.method.searched:
+        word = isinstance(s.get(name), str) and (name != "gamma" or s.gamma == "validation")
+        if word and not (name == "lam" and s.get("lam_path")):
+            raise UsageError(
+                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process; give a number, such as one found on "
+                "some of the rows"
+            )
+    for name in ("class_weight", "grow"):
+        if s.get(name) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process; leave it out")
 
 
 def _check_plugins(path, header) -> None:
@@ -73,16 +96,17 @@ def _check_plugins(path, header) -> None:
 
 
 def load(path):
-    """The trained method of a model file.
+    """The pipeline of a model file.
 
     Raises DataError when the file is no model of rfx, or a damaged one.
     """
     from rfx import model
+    from rfx.fitting.pipeline import Pipeline
 
     with model.opened(path) as file:
         _check_plugins(path, file.header)
         try:
-            return get(file.header["method"]).from_file(file)
+            return Pipeline.read(get(file.header["method"])(), file)
         except RfxError as error:
             raise DataError(f"model {path} can't be used: {error}; train it again") from error
         except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError, RecursionError) as error:

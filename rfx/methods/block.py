@@ -10,16 +10,23 @@ the name read to the letter: rows are dealt out at random, a row to be predicted
 the mean over all of them (divide and conquer, Zhang, Duchi and Wainwright 2015), at N kernel values.
 """
 
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import env, kernels, parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
-from rfx.methods import weights
-from rfx.methods.expansion import OPTIONS, ExpansionMethod
-from rfx.methods.options import CHOSEN_LAM, DTYPE, LIBLINEAR, LOSS, MOST, SOLVER, TOL
-from rfx.methods.validation import GAMMA_FACTORS, LAMS
+from rfx.fitting import weights
+from rfx.fitting.cache import Cache
+from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel
+from rfx.fitting.method import Fitted, budget, each_output, kernel_params
+from rfx.fitting.options import CHOSEN_LAM, DTYPE, LIBLINEAR, LOSS, MOST, SOLVER, TOL
+from rfx.fitting.problem import Clock, Problem
+from rfx.fitting.settings import Settings
+from rfx.fitting.validation import GAMMA_FACTORS, LAMS
 from rfx.model import Array, check_within
 from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import dense
@@ -29,18 +36,17 @@ from rfx.solvers.base import Certificate, Solution, stack
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.published.liblinear import solve_liblinear
 
+PARTITION = ("directions", "thresholds", "children")
+
 
 class Block(ExpansionMethod):
-    """lam/2 ||f||^2 + sum L(f(x), y) within each block of rows, no bias; k(x, y) = 0 for x and y of different blocks.
-
-    self.support holds the rows block after block, block b from self.starts[b] on.
-    """
+    """lam/2 ||f||^2 + sum L(f(x), y) in each block of rows, no bias; k = 0 between blocks."""
 
     name = "block"
     summary = "independent blocks: the exact kernel machine within each part of a random partition"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     weighted = True
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         *OPTIONS,
         DTYPE.but(default="float64"),
         Option(
@@ -56,7 +62,7 @@ class Block(ExpansionMethod):
         Option("block_size", int, "Most rows R of a block.", low=1, high=MOST, default=1000),
         CHOSEN_LAM,
         LOSS,
-        SOLVER.but(choices=SOLVER.choices | LIBLINEAR, default=None),
+        SOLVER.adding(LIBLINEAR).but(default=None),
         TOL,
     )
     arrays = ExpansionMethod.arrays | {
@@ -66,113 +72,58 @@ class Block(ExpansionMethod):
         "partition_children": Array("i", "cuts 2"),
     }
 
-    def _fit(self, X, Y):
-        self._check_memory(X.shape[0])
-        self.kernel_params = self._learn_kernel(X)
-        self.partition, blocks = self._timed(self._cut, X)
-        if self.params["solver"] == "liblinear":
-            solutions = [self._published(X, Y, blocks)]
+    def vectors(self, settings: Settings, X: Any) -> int:
+        blocks = -(-X.shape[0] // settings.block_size)
+        cuts = blocks - 1 if settings.partition == "hyperplanes" else 0
+        return super().vectors(settings, X) + cuts
+
+    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+        _check_memory(problem.n_rows, settings)
+        clock, params = Clock(), kernel_params(problem, settings)
+        partition, blocks = clock.timed("features", _cut, problem.X, settings)
+        if settings.solver == "liblinear":
+            solutions = [_published(problem, params, blocks, settings)]
         else:
-            solutions = self._solve(X, Y, blocks)
+            solutions = _solved(problem, params, blocks, settings)
         coef = np.concatenate([s.coef for s in solutions])
-        if self.partition is None:
+        if partition is None:
             coef = coef / len(blocks)
-        self.n_blocks = len(blocks)
         ends = np.concatenate([[0], np.cumsum([len(rows) for rows in blocks])])
         used = np.concatenate([[0], np.cumsum(np.any(coef != 0, axis=1))])
-        self.starts = used[ends]
-        self.intercept = np.zeros(Y.shape[1])
-        self._keep_nonzero(X[np.concatenate(blocks)], coef)
-        return stack(solutions, self.coef, of="block")
+        rows, intercept = problem.X[np.concatenate(blocks)], np.zeros(problem.n_outputs)
+        own = ExpansionModel.of(settings.kernel, params, rows, coef, intercept)
+        model = BlockModel(**vars(own), starts=used[ends], partition=partition)
+        whole = stack(solutions, model.coef, of="block")
+        return Fitted(model, whole, {"n_blocks": len(blocks)}, clock.seconds)
 
-    def _check_memory(self, n_rows):
-        need = self._block_mb(min(self.params["block_size"], n_rows))
-        if need > self._limit():
-            raise UsageError(
-                f"--block-size is {self.params['block_size']}, which takes {need:.0f} MiB a block, more than the "
-                f"{self._limit():.0f} MiB of --max-memory; choose smaller blocks, or method kernel"
-            )
+    def restore(self, header, arrays, settings) -> "BlockModel":
+        own = ExpansionModel.restored(header, arrays, settings)
+        partition, starts = None, arrays["starts"]
+        if settings.partition == "hyperplanes":
+            partition = Partition(*(arrays[f"partition_{name}"] for name in PARTITION))
+            cuts, children = len(partition.thresholds), partition.children
+            if len(starts) != cuts + 2:
+                raise DataError("it has another number of blocks than its partition")
+            check_within("partition_children", children, -cuts - 1, cuts)
+            if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
+                raise DataError("array partition_children goes round in circles")
+        return BlockModel(**vars(own), starts=starts, partition=partition)
 
-    def _vectors(self, X):
-        cuts = -(-X.shape[0] // self.params["block_size"]) - 1 if self.params["partition"] == "hyperplanes" else 0
-        return super()._vectors(X) + cuts
 
-    @staticmethod
-    def _block_mb(rows) -> float:
-        """MiB of a block's kernel matrix and its factor."""
-        return 2 * 8 * rows**2 / 2**20
+@dataclass(frozen=True)
+class BlockModel(ExpansionModel):
+    """An expansion whose support lies block after block, block b from starts[b] on.
 
-    def _limit(self) -> float:
-        return self.params["max_memory"] or default_memory_mb()
+    partition is None where a row is predicted by the mean of all blocks.
+    """
 
-    def _cut(self, X):
-        p = self.params
-        if p["partition"] == "uniform":
-            return None, uniform_blocks(X.shape[0], p["block_size"], p["seed"])
-        return Partition.fit(dense(X), p["block_size"], p["seed"])
+    starts: np.ndarray = None  # type: ignore[assignment]
+    partition: Partition | None = None
 
-    def _solve(self, X, Y, blocks) -> list[Solution]:
-        """A Solution for each block; blocks not begun at the deadline keep f = 0."""
-        p = self.params
-        rows = kernels.prepare(p["kernel"], X, self.kernel_params, np.float64)
-        solutions: list[Solution | None] = [None] * len(blocks)
-
-        def part(start, stop):
-            for b in range(start, stop):
-                own_weights = weights.part(self.weights, blocks[b])
-                targets, loss = weights.targets(Y[blocks[b]], self.loss, own_weights)
-                if self._budget().late():
-                    value = float(loss.value(np.zeros_like(targets), targets).sum())
-                    solutions[b] = Solution(np.zeros_like(targets), value, Certificate("gap", value), 0, "timeout")
-                    continue
-                own = rows.take(blocks[b])
-                K = kernels.block(p["kernel"], own, own, self.kernel_params)
-                factors = np.sqrt(own_weights)[:, None] if own_weights is not None and loss.name == "squared" else None
-                if factors is not None:
-                    K *= factors
-                    K *= factors.T
-                solutions[b] = solve_kernel_dense(K, targets, self.lam, loss, self._budget())
-                if factors is not None:
-                    solutions[b].coef = factors * solutions[b].coef
-
-        if len(blocks) == 1 or env.threads() * self._block_mb(max(len(block) for block in blocks)) > self._limit():
-            part(0, len(blocks))
-            return solutions
-        with parallel.one_blas_thread():
-            parallel.for_ranges(part, len(blocks))
-        return solutions
-
-    def _published(self, X, Y, blocks) -> Solution:
-        """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block after block.
-
-        Within a block f = K c. With a root K = L L' that is the linear machine over the rows of L, c such that L'c = w; the roots
-        side by side are one CSR matrix.
-        """
-        # kept, handed over as nodes of 16 bytes and read by the child
-        need = sum(44 * len(block) ** 2 for block in blocks) / 2**20
-        if need > env.available_memory_mb():
-            raise UsageError(
-                f"--solver is liblinear, for which the kernel values of all blocks take {need:,.0f} MiB; choose smaller blocks or rfx"
-            )
-        rows, roots, inverses = kernels.prepare(self.params["kernel"], X, self.kernel_params, np.float64), [], []
-        for block in blocks:
-            own = rows.take(block)
-            values, vectors = np.linalg.eigh(kernels.block(self.params["kernel"], own, own, self.kernel_params))
-            used = values > len(block) * np.finfo(float).eps * values[-1]
-            roots.append(vectors[:, used] * np.sqrt(values[used]))
-            inverses.append(vectors[:, used] / np.sqrt(values[used]))
-        Z, more = SparseMatrix(sp.block_diag(roots, format="csr"), np.float64), {"seed": self.params["seed"]}
-        solution = self._each_output(
-            Y[np.concatenate(blocks)], lambda y, tell: solve_liblinear(Z, y, self.lam, self.loss, self._budget(), callback=tell, **more)
-        )
-        parts = np.split(np.asarray(solution.coef), np.cumsum([root.shape[1] for root in roots])[:-1])
-        solution.coef = np.concatenate([inverse @ w for inverse, w in zip(inverses, parts)])
-        return solution
-
-    def _decide(self, X):
+    def decision(self, X: Any) -> np.ndarray:
         if self.partition is None:
-            return super()._decide(X)
-        kernel, params = self.params["kernel"], self.kernel_params
+            return super().decision(X)
+        kernel, params = self.kernel, self.params
         placed = self.partition.place(dense(X))
         out = np.zeros((X.shape[0], len(self.intercept)))
         if not len(self.coef):
@@ -184,32 +135,110 @@ class Block(ExpansionMethod):
             for b in range(start, stop):
                 own = slice(self.starts[b], self.starts[b + 1])
                 if len(placed[b]) and own.stop > own.start:
-                    values = kernels.decision(kernel, params, support.take(own), self.coef[own], rows.take(placed[b]))
+                    block, taken = support.take(own), rows.take(placed[b])
+                    values = kernels.decision(kernel, params, block, self.coef[own], taken)
                     out[placed[b]] = np.asarray(values, np.float64).reshape(len(placed[b]), -1)
 
         with parallel.one_blas_thread():
             parallel.for_ranges(part, len(placed))
         return out
 
-    def _describe(self):
-        return super()._describe() | {"n_blocks": self.n_blocks}
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = super().arrays() | {"starts": self.starts}
+        if self.partition is None:
+            return found
+        return found | {f"partition_{name}": getattr(self.partition, name) for name in PARTITION}
 
-    def _state(self):
-        header, arrays = super()._state()
-        arrays["starts"] = self.starts
-        if self.partition is not None:
-            arrays |= {f"partition_{name}": getattr(self.partition, name) for name in ("directions", "thresholds", "children")}
-        return header, arrays
 
-    def _restore(self, header, arrays):
-        super()._restore(header, arrays)
-        self.starts = arrays["starts"]
-        self.partition = None
-        if self.params["partition"] == "hyperplanes":
-            self.partition = Partition(*(arrays[f"partition_{name}"] for name in ("directions", "thresholds", "children")))
-            cuts, children = len(self.partition.thresholds), self.partition.children
-            if len(self.starts) != cuts + 2:
-                raise DataError("it has another number of blocks than its partition")
-            check_within("partition_children", children, -cuts - 1, cuts)
-            if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
-                raise DataError("array partition_children goes round in circles")
+def _check_memory(n_rows: int, settings: Settings) -> None:
+    """Refuse blocks whose kernel values do not fit."""
+    need, limit = _block_mb(min(settings.block_size, n_rows)), _limit(settings)
+    if need > limit:
+        raise UsageError(
+            f"--block-size is {settings.block_size}, which takes {need:.0f} MiB a block, more "
+            f"than the {limit:.0f} MiB of --max-memory; choose smaller blocks, or method kernel"
+        )
+
+
+def _block_mb(rows: int) -> float:
+    """MiB of a block's kernel matrix and its factor."""
+    return 2 * 8 * rows**2 / 2**20
+
+
+def _limit(settings: Settings) -> float:
+    return settings.max_memory or default_memory_mb()
+
+
+def _cut(X: Any, settings: Settings) -> tuple[Partition | None, list[np.ndarray]]:
+    """The partition, None for a uniform one, and the row numbers of each block."""
+    if settings.partition == "uniform":
+        return None, uniform_blocks(X.shape[0], settings.block_size, settings.seed)
+    return Partition.fit(dense(X), settings.block_size, settings.seed)
+
+
+def _solved(problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings) -> list[Solution]:
+    """A Solution for each block; blocks not begun at the deadline keep f = 0."""
+    kernel, limits = settings.kernel, budget(problem, settings)
+    rows = kernels.prepare(kernel, problem.X, params, np.float64)
+    solutions: list[Any] = [None] * len(blocks)
+
+    def part(start, stop):
+        for b in range(start, stop):
+            own_weights = weights.part(problem.weights, blocks[b])
+            Y, loss = weights.targets(problem.Y[blocks[b]], problem.loss, own_weights)
+            if limits.late():
+                value = float(loss.value(np.zeros_like(Y), Y).sum())
+                nothing = Certificate("gap", value)
+                solutions[b] = Solution(np.zeros_like(Y), value, nothing, 0, "timeout")
+                continue
+            own = rows.take(blocks[b])
+            K = kernels.block(kernel, own, own, params)
+            factors = None
+            if own_weights is not None and loss.name == "squared":
+                factors = np.sqrt(own_weights)[:, None]
+                K *= factors
+                K *= factors.T
+            solutions[b] = solve_kernel_dense(K, Y, settings.lam, loss, limits)
+            if factors is not None:
+                solutions[b].coef = factors * solutions[b].coef
+
+    largest = max(len(block) for block in blocks)
+    if len(blocks) == 1 or env.threads() * _block_mb(largest) > _limit(settings):
+        part(0, len(blocks))
+        return solutions
+    with parallel.one_blas_thread():
+        parallel.for_ranges(part, len(blocks))
+    return solutions
+
+
+def _published(problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings) -> Solution:
+    """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block after block.
+
+    Within a block f = K c. With a root K = L L' that is the linear machine over the rows of L, c such
+    that L'c = w; the roots side by side are one CSR matrix.
+    """
+    # kept, handed over as nodes of 16 bytes and read by the child
+    need = sum(44 * len(block) ** 2 for block in blocks) / 2**20
+    if need > env.available_memory_mb():
+        raise UsageError(
+            f"--solver is liblinear, for which the kernel values of all blocks take {need:,.0f} MiB; choose smaller blocks or rfx"
+        )
+    kernel, limits = settings.kernel, budget(problem, settings)
+    rows = kernels.prepare(kernel, problem.X, params, np.float64)
+    roots, inverses = [], []
+    for block in blocks:
+        own = rows.take(block)
+        values, vectors = np.linalg.eigh(kernels.block(kernel, own, own, params))
+        used = values > len(block) * np.finfo(float).eps * values[-1]
+        roots.append(vectors[:, used] * np.sqrt(values[used]))
+        inverses.append(vectors[:, used] / np.sqrt(values[used]))
+    Z = SparseMatrix(sp.block_diag(roots, format="csr"), np.float64)
+
+    def solve(y, tell):
+        return solve_liblinear(Z, y, settings.lam, problem.loss, limits, callback=tell, seed=settings.seed)
+
+    solution = each_output(problem.Y[np.concatenate(blocks)], solve)
+    ends = np.cumsum([root.shape[1] for root in roots])[:-1]
+    parts = np.split(np.asarray(solution.coef), ends)
+    solution.coef = np.concatenate([inverse @ w for inverse, w in zip(inverses, parts)])
+    return solution

@@ -1,34 +1,41 @@
-"""`k-sdca`: dual coordinate ascent with the exact kernel (Shalev-Shwartz and Zhang 2013), a baseline of Dai et al. (2014)."""
+"""`k-sdca`: dual coordinate ascent with the exact kernel (Shalev-Shwartz and Zhang 2013).
 
-from rfx.methods.dual import GAP, DualMethod
-from rfx.methods.streaming import StreamMethod
-from rfx.methods.support import SUPPORT, Kept, kernel_option
+f = 1/(nu n) sum_i a_i k(x_i, .); all rows are kept. A baseline of Dai et al. (2014).
+"""
+
+from typing import ClassVar
+
+from rfx.fitting.dual_ascent import GAP, DualLearner, DualMethod
+from rfx.fitting.learned import Learned
+from rfx.fitting.preprocessing import input_dtype
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_weights import BatchWeights
+from rfx.fitting.streaming import Learner
+from rfx.fitting.support_rows import SupportLearner, SupportMethod
+from rfx.options import Option
 from rfx.solvers.stochastic.sdca import KernelSDCA
 
 
-class KSdca(DualMethod):
-    """f = 1/(nu n) sum_i a_i k(x_i, .); all rows are kept."""
+class KSdcaLearner(DualLearner, SupportLearner):
+    """Steps over the rows of a set, a model of rows."""
+
+
+class KSdca(DualMethod, SupportMethod):
+    """Dual coordinate ascent with the exact kernel."""
 
     name = "k-sdca"
     summary = "dual coordinate ascent with the exact kernel, the rows kept"
-    options = (*StreamMethod.options, kernel_option(), GAP)
-    arrays = StreamMethod.arrays | SUPPORT
+    options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, GAP)
 
-    def _make(self, state):
-        p = self.params
-        return KernelSDCA(
-            p["kernel"], self.kernel_params, self.n_outputs, self.n_rows, self.loss, p["nu"], self._input_dtype(),
-            self.batch_weights.relative(),
-        )  # fmt: skip
-
-    def _restore_solver(self, arrays):
-        self.solver = Kept(self.params["kernel"], self.kernel_params, arrays["support"], arrays["coef"], self._input_dtype())
-
-    def _model_arrays(self):
-        return {"support": self.solver.support.rows, "coef": self.solver.coef}
-
-    def _describe(self):
-        return self._describe_model()
-
-    def _describe_model(self):
-        return {"n_features": None, "model_size": self.solver.support.n_rows}
+    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+        solver = KernelSDCA(
+            settings.kernel,
+            learned.kernel_params,
+            learned.n_outputs,
+            learned.n_rows,
+            learned.loss,
+            settings.nu,
+            input_dtype(settings),
+            own.relative(),
+        )
+        return KSdcaLearner(solver)

@@ -1,32 +1,49 @@
-"""`lkrf`: learning kernels with random features (Sinha and Duchi 2016): features of a pool, weighed by how they go with the targets."""
+"""`lkrf`: learning kernels with random features (Sinha and Duchi 2016).
 
-import time
+lam/2 ||w||^2 + sum L(w.z(x), y) over features z that are chosen from a pool; no bias. The pool's
+features are scored by their alignment with the targets. The distribution q over them with the
+largest mean score within D_f(q || uniform) <= rho is found, and used in one of the ways of USES.
+With --sparse the penalty is lam ||w||_1, and features are not divided by the root of their number.
+The model keeps the chosen features only.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from rfx import kernels
 from rfx.errors import UsageError
-from rfx.features import MAPS, alignment, chosen
+from rfx.features import MAPS, FeatureMap, alignment, chosen
 from rfx.features.divergence import DIVERGENCES, maximise
 from rfx.features.joint import best_distribution
-from rfx.methods import gamma as bandwidth
-from rfx.methods import l2, weights
-from rfx.methods.linear import OFFSET, OPTIONS, LinearMethod, linear_decision
-from rfx.methods.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
-from rfx.methods.validation import error, spread
-from rfx.model import Array
+from rfx.fitting import solving, weights
+from rfx.fitting.cache import Cache
+from rfx.fitting.linear import (
+    OFFSET,
+    OPTIONS,
+    LinearMethod,
+    LinearModel,
+    drawn,
+    target_offset,
+)
+from rfx.fitting.method import Fitted, budget, each_output, kernel_params
+from rfx.fitting.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
+from rfx.fitting.problem import Clock, Problem
+from rfx.fitting.settings import Settings
+from rfx.fitting.validation import Stop, error, evenly
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
 from rfx.solvers.base import Solution
 from rfx.solvers.l1.newton import solve_l1
 
 POOL = 20_000
-# What validation chooses from: multiples of the pool's size and of the median's bandwidth, numbers of features, lambdas.
+# What validation chooses from: multiples of the pool's size and of the median's bandwidth, numbers
+# of features, lambdas.
 RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
 GAMMA_FACTORS = (1.0, 0.25, 4.0, 16.0)
 COUNTS = (64, 256, 1024, 4096)
 LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
-# Most rows to fit on and to judge by.
+# Most rows to fit to and to evaluate on.
 ROWS, HELD_OUT = 5000, 0.5
 
 USES = {
@@ -37,23 +54,16 @@ USES = {
 
 
 class LKRF(LinearMethod):
-    """lam/2 ||w||^2 + sum L(w.z(x), y) over features z that are chosen from a pool; no bias.
-
-    The pool's features are scored by their alignment with the targets, the distribution q over them with the largest mean
-    score within D_f(q || uniform) <= rho is found, and q used in one of the ways of USES. With --sparse the penalty is
-    lam ||w||_1 and features are not divided by the root of their number. The model keeps the chosen features only.
-    """
+    """Random features chosen from a pool by their alignment with the targets."""
 
     name = "lkrf"
-    weighted = True
-    spreads = True
+    summary = "random features chosen from a pool by their alignment with the targets: learns the kernel"
+    weighted = distributed = True
     # bandwidth and bound together, for they depend on one another, then the others one by one
     searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
     stages = (("gamma", "rho"), ("lam",), ("n_features",))
     held_out_share, held_out_rows, judges = HELD_OUT, ROWS, 0
-    _scored = None
-    summary = "random features chosen from a pool by their alignment with the targets: learns the kernel"
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         *OPTIONS,
         Option(
             "pool",
@@ -67,7 +77,13 @@ class LKRF(LinearMethod):
             choices={"validation": "64, 256, 1024 or 4096"},
             default=None,
         ),
-        Option("divergence", str, "Divergence from the uniform distribution over the pool.", DIVERGENCES, default="chi2"),
+        Option(
+            "divergence",
+            str,
+            "Divergence from the uniform distribution over the pool.",
+            DIVERGENCES,
+            default="chi2",
+        ),
         Option(
             "rho",
             float,
@@ -77,7 +93,12 @@ class LKRF(LinearMethod):
         ),
         Option("rho_share", float, "The same bound, as a multiple of N_w.", low=0),
         Option("use", str, "How the distribution is used.", USES, default="support"),
-        Option("centred", bool, "Score with labels less their mean, as regression always does.", default=False),
+        Option(
+            "centred",
+            bool,
+            "Score with labels less their mean, as regression always does.",
+            default=False,
+        ),
         OFFSET,
         Option("sparse", bool, "L1 regularisation of the chosen features.", default=False),
         Option(
@@ -89,168 +110,183 @@ class LKRF(LinearMethod):
         ),
         Option("joint_rows", int, "Training rows that --joint takes.", low=2, high=MOST, default=2000),
         LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"}),
-        SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
+        SOLVER.adding(CG, LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
     )
 
-    arrays = LinearMethod.arrays | {"offset": Array("f", "outputs")}
-
-    def check_given(self, given):
-        super().check_given(given)
-        p = self.params
+    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        super().check(settings, given)
+        s = settings
         if "rho" in given and "rho_share" in given:
-            raise UsageError(f"--rho is {p['rho']} and --rho-share is {p['rho_share']:g}; give one of the two")
-        if p["divergence"] != "chi2" and p["rho_share"] is None and p["rho"] in (None, "validation"):
-            raise UsageError(f"--divergence is {p['divergence']}, for which --rho must be a number")
-        if p["use"] == "weights" and "n_features" in given:
-            raise UsageError(f"--n-features is {p['n_features']}, which --use weights leaves without effect")
-        if p["joint"] and (p["divergence"] != "chi2" or p["sparse"] or p["centred"]):
+            raise UsageError(f"--rho is {s.rho} and --rho-share is {s.rho_share:g}; give one of the two")
+        if s.divergence != "chi2" and s.rho_share is None and s.rho in (None, "validation"):
+            raise UsageError(f"--divergence is {s.divergence}, for which --rho must be a number")
+        if s.use == "weights" and "n_features" in given:
+            raise UsageError(f"--n-features is {s.n_features}, which --use weights leaves without effect")
+        if s.joint and (s.divergence != "chi2" or s.sparse or s.centred):
             raise UsageError("--joint is for --divergence chi2, without --sparse and --centred")
-        if "joint_rows" in given and not p["joint"]:
-            raise UsageError(f"--joint-rows is {p['joint_rows']}, which is without effect unless --joint is given")
-        if p["sparse"] and p["solver"] != "rfx":
-            raise UsageError(f"--solver is {p['solver']}, which has no --sparse; choose rfx")
+        if "joint_rows" in given and not s.joint:
+            raise UsageError(f"--joint-rows is {s.joint_rows}, which is without effect unless --joint is given")
+        if s.sparse and s.solver != "rfx":
+            raise UsageError(f"--solver is {s.solver}, which has no --sparse; choose rfx")
 
-    def _n_drawn(self):
-        return self.params["pool"] or POOL
+    def n_drawn(self, settings: Settings) -> int:
+        return settings.pool or POOL
+
+    def offsets(self, settings: Any) -> bool:
+        return True
 
     # ------------------------------------------------------------------ training
 
-    def _fit(self, X, Y):
-        p, self.offset = self.params, self._offset(Y)
-        self.rho_share, count, self.seconds = self._rho_share(), self._value("n_features"), {}
-        pool = self._timed(self._pool, X, self._value("gamma"))
-        self.pool_size, self.rho = pool.n_features, self._rho(pool.n_features, self.rho_share)
-        if p["joint"]:
-            q = self._timed(self._clocked, "seconds_joint", self._alternated, pool, X, Y, self.lam)
-            self.alignment = None, None
+    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+        clock, count, objectives = Clock(), settings.n_features, None
+        pool = clock.timed("features", _pool, problem, settings, cache)
+        rho = _rho(pool.n_features, settings)
+        if settings.joint:
+            alternate = (pool, rho, problem, settings)
+            q, objectives = clock.timed("seconds_joint", _alternated, *alternate)
+            aligned: tuple = None, None
         else:
-            scores = self._timed(self._clocked, "seconds_scores", self._scores, pool, X, Y)
-            q = self._timed(self._clocked, "seconds_maximise", self._maximise, scores, self.rho_share)
-            self.alignment = tuple(float(value) / len(Y) ** 2 for value in (scores.mean(), q @ scores))
-        self.support = int(np.count_nonzero(q))
-        features = self._timed(self._choose_features, pool, q, count)
+            scores = clock.timed("seconds_scores", _scores, pool, problem, settings)
+            q = clock.timed("seconds_maximise", maximise, scores, rho, settings.divergence)
+            aligned = tuple(float(value) / problem.n_rows**2 for value in (scores.mean(), q @ scores))
+        support = int(np.count_nonzero(q))
+        features = clock.timed("features", _chosen, pool, q, count, settings)
+        solved = clock.timed("seconds_solve", _solved, features, problem, settings)
         # of the support once, more were asked for than there are
-        self.count = min(count or self.support, self.support) if p["use"] == "support" else count or self.support
-        solution, self.map, self.coef, self.offset = self._clocked("seconds_solve", self._model, features, X, Y, self.lam)
-        return solution
+        used = min(count or support, support) if settings.use == "support" else count or support
+        steps = {name: value for name, value in clock.seconds.items() if name != "features"}
+        details = {
+            "n_features": used,
+            "n_features_asked": count,
+            "pool": pool.n_features,
+            "rho": rho,
+            "support": support,
+            "alignment_before": aligned[0],
+            "alignment_after": aligned[1],
+        }
+        if objectives is not None:
+            details["joint_objectives"] = objectives
+        selecting = sum(value for name, value in steps.items() if name != "seconds_solve")
+        seconds = {"features": clock.seconds["features"] + selecting}
+        return Fitted(solved.model, solved.solution, details | steps, seconds)
 
-    def _clocked(self, name, function, *args):
-        """Call and keep the time under that name."""
-        start = time.perf_counter()
-        found = function(*args)
-        self.seconds[name] = time.perf_counter() - start
-        return found
+    # ------------------------------------------------------------------ choice of options
 
-    def _pool(self, X, gamma):
-        """The map of all features to choose from, of that bandwidth: a number, paper or median."""
-        p, kind = self.params, MAPS[self.params["kernel"]]
-        own = {option.name: p[option.name] for option in kernels.get_kernel(p["kernel"]).options}
-        params = bandwidth.resolve(p["kernel"], gamma, X, p["seed"], **own)
-        total = kind.total(X.shape[1], params)
-        size = min(p["pool"] or total or POOL, total or MOST)
-        return self._draw(X, size, params)
+    def with_choice(self, settings: Settings, chosen: dict[str, Any]) -> Settings:
+        # what validation chooses of rho are multiples of the pool's size
+        if "rho" in chosen:
+            chosen = dict(chosen)
+            chosen |= {"rho": None, "rho_share": chosen["rho"]}
+        return settings.updated(**chosen)
 
-    def _scores(self, pool, X, Y):
-        centred = self.params["centred"] or self.task == "regression"
-        if self.weights is None:
-            return alignment.scores(pool, X, Y, centred)
-        # sums over rows that count as often as their weights say
-        Y = Y - weights.mean(Y, self.weights) if centred else Y
-        return alignment.scores(pool, X, Y * self.weights[:, None])
-
-    def _rho(self, size, share) -> float:
-        return self.params["rho"] if share is None else share * size
-
-    def _maximise(self, scores, share):
-        return maximise(scores, self._rho(len(scores), share), self.params["divergence"])
-
-    def _alternated(self, pool, X, Y, lam):
-        """The distribution with the least lam/2 sum_m w_m^2 / q_m + sum L(w.phi(x), y) over weights, too, on some of the rows.
-
-        Alternating minimisation from the uniform distribution, each step exact; self.joint_objectives has the objective after each.
-        """
-        if self.weights is not None:
-            raise UsageError(f"--joint is {self.params['joint']}, which takes no weights of rows; leave them away")
-        rows = spread(len(Y), self.params["joint_rows"])
-        q, self.joint_objectives = np.full(pool.n_features, 1 / pool.n_features), []
-        self.lam = lam * len(rows) / len(Y)
-        for _ in range(self.params["joint"]):
-            places, roots = chosen.weighted(q)
-            solution, _, _, _ = self._model(pool.weighted(places, roots), X[rows], Y[rows], self.lam)
-            self.joint_objectives.append(solution.objective)
-            sizes = np.zeros(pool.n_features)
-            sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
-            if not sizes.any():
-                break
-            q = best_distribution(sizes, self.rho)
-        self.lam = lam
-        return q
-
-    def _choose_features(self, pool, q, count):
-        """The features that the distribution q over the pool becomes; count of them are asked for, None for as many as have weight."""
-        p, support = self.params, np.count_nonzero(q)
-        if p["use"] == "weights":
-            return pool.weighted(*chosen.weighted(q))
-        if p["use"] == "support" and (count is None or count >= support):
-            places, factors = chosen.support_once(q)
-        else:
-            places, factors = chosen.drawn(q, count or support, p["seed"])
-        return pool.select(places) if p["sparse"] else pool.weighted(places, factors)
-
-    def _model(self, features, X, Y, lam):
-        """(solution, map, coef (D, k), offset (k,)) of the fit on these features."""
-        p = self.params
-        offset = self._offset(Y)
-        Z = feature_matrix(features, X, 1.0, p["max_memory"])
-        solution = self._solve_sparse(Z, Y - offset, lam) if p["sparse"] else l2.solve(self, Z, Y - offset)
-        coef = np.asarray(solution.coef)
-        used = np.flatnonzero(np.any(coef != 0, axis=1))
-        return solution, features.select(used), coef[used], offset
-
-    def _solve_sparse(self, Z, Y, lam) -> Solution:
-        Z, Y, loss = weights.problem(Z, Y, self.loss, self.weights)
-        return self._each_output(Y, lambda y, _: solve_l1(Z, y, lam, loss, self._budget()))
-
-    # ------------------------------------------------------------------ validation
-
-    def _held_out_errors(self, lams, X, Y, X_out, Y_out):
-        """Of a pool's scores as long as gamma stays the same."""
-        value = self._value("gamma")
-        if self._scored is None or self._scored[0] != value:
-            pool = self._pool(X, value)
-            self._scored = value, pool, self._scores(pool, X, Y)
-        _, pool, scores = self._scored
-        features = self._choose_features(pool, self._maximise(scores, self._rho_share()), self._value("n_features"))
-        errors = []
-        for self.lam in lams:
-            _, own, coef, offset = self._model(features, X, Y, self.lam)
-            errors.append(error(self.task, linear_decision(own, coef, X_out) + offset, Y_out, self.weights_out))
+    def errors_along(
+        self,
+        problem: Problem,
+        out: Problem,
+        settings: Settings,
+        lams: list[float],
+        stop: Stop,
+        cache: Cache,
+    ) -> list[float]:
+        # the pool and its scores stay as they are as long as gamma does
+        pool, scores = cache.get("scored pool", settings.gamma, lambda: _scored(problem, settings, cache))
+        q = maximise(scores, _rho(len(scores), settings), settings.divergence)
+        features, errors = _chosen(pool, q, settings.n_features, settings), []
+        for lam in lams:
+            model = _solved(features, problem, settings.updated(lam=lam)).model
+            errors.append(error(problem.task, model.decision(out.X), out.Y, out.weights))
         return errors
 
-    def _rho_share(self) -> float | None:
-        """The bound as a multiple of the pool's size; None where --rho is a number."""
-        p = self.params
-        if p["rho"] == "validation":
-            return self.chosen["rho"]
-        if p["rho"] is not None:
-            return None
-        return RHO_SHARES[0] if p["rho_share"] is None else p["rho_share"]
 
-    # ------------------------------------------------------------------ the model
+def _pool(problem: Problem, settings: Settings, cache: Cache) -> FeatureMap:
+    """The map of all features to choose from."""
+    params = kernel_params(problem, settings)
+    total = MAPS[settings.kernel].total(problem.n_inputs, params)
+    size = min(settings.pool or total or POOL, total or MOST)
+    return drawn(problem.X, settings, size, params, cache)
 
-    def _describe(self):
-        own = {
-            "n_features": self.count,
-            "n_features_asked": self._value("n_features"),
-            "pool": self.pool_size,
-            "rho": self.rho,
-            "support": self.support,
-            "alignment_before": self.alignment[0],
-            "alignment_after": self.alignment[1],
-        }
-        return super()._describe() | own | self.seconds
 
-    def _state(self):
-        header, arrays = super()._state()
-        return header, arrays | {"offset": self.offset}
+def _scores(pool: FeatureMap, problem: Problem, settings: Settings) -> np.ndarray:
+    """The alignment of each feature of the pool with the targets."""
+    centred = settings.centred or problem.task == "regression"
+    Y, own = problem.Y, problem.weights
+    if own is None:
+        return alignment.scores(pool, problem.X, Y, centred)
+    # sums over rows that count as often as their weights say
+    Y = Y - weights.mean(Y, own) if centred else Y
+    return alignment.scores(pool, problem.X, Y * own[:, None])
+
+
+def _scored(problem: Problem, settings: Settings, cache: Cache) -> tuple[FeatureMap, np.ndarray]:
+    pool = _pool(problem, settings, cache)
+    return pool, _scores(pool, problem, settings)
+
+
+def _rho(size: int, settings: Settings) -> float:
+    """The bound on the divergence for a pool of that size."""
+    if settings.rho is not None:
+        return settings.rho
+    share = RHO_SHARES[0] if settings.rho_share is None else settings.rho_share
+    return share * size
+
+
+def _alternated(pool: FeatureMap, rho: float, problem: Problem, settings: Settings) -> tuple[np.ndarray, list[float]]:
+    """The distribution learnt together with the weights, and the objectives, on some of the rows.
+
+    It minimises lam/2 sum_m w_m^2 / q_m + sum L(w.phi(x), y), alternating from the uniform
+    distribution; each step is exact.
+    """
+    if problem.weights is not None:
+        raise UsageError(f"--joint is {settings.joint}, which takes no sample weights; leave them out")
+    rows = evenly(problem.n_rows, settings.joint_rows)
+    settings = settings.updated(lam=settings.lam * len(rows) / problem.n_rows)
+    some = problem.rows(rows)
+    q, objectives = np.full(pool.n_features, 1 / pool.n_features), []
+    for _ in range(settings.joint):
+        places, roots = chosen.weighted(q)
+        solution = _solved(pool.weighted(places, roots), some, settings).solution
+        objectives.append(solution.objective)
+        sizes = np.zeros(pool.n_features)
+        sizes[places] = roots * np.linalg.norm(np.asarray(solution.coef), axis=1)
+        if not sizes.any():
+            break
+        q = best_distribution(sizes, rho)
+    return q, objectives
+
+
+def _chosen(pool: FeatureMap, q: np.ndarray, count: int | None, settings: Settings) -> FeatureMap:
+    """The features that the distribution q over the pool becomes.
+
+    count of them are asked for, None for as many as have weight.
+    """
+    support = int(np.count_nonzero(q))
+    if settings.use == "weights":
+        return pool.weighted(*chosen.weighted(q))
+    if settings.use == "support" and (count is None or count >= support):
+        places, factors = chosen.support_once(q)
+    else:
+        places, factors = chosen.drawn(q, count or support, settings.seed)
+    return pool.select(places) if settings.sparse else pool.weighted(places, factors)
+
+
+@dataclass(frozen=True)
+class _Solved:
+    solution: Solution
+    model: LinearModel
+
+
+def _solved(features: FeatureMap, problem: Problem, settings: Settings) -> _Solved:
+    """The fit on these features."""
+    offset = target_offset(problem, settings)
+    Z = feature_matrix(features, problem.X, 1.0, settings.max_memory)
+    problem = replace(problem.less(offset), progress=None, curve=None)
+    if settings.sparse:
+        Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+        limits = budget(problem, settings)
+        solution = each_output(Y, lambda y, _: solve_l1(Z, y, settings.lam, loss, limits))
+    else:
+        solution = solving.solve(Z, problem, settings)
+    coef = np.asarray(solution.coef)
+    used = np.flatnonzero(np.any(coef != 0, axis=1))
+    return _Solved(solution, LinearModel(features.select(used), coef[used], offset))

@@ -1,30 +1,58 @@
-"""`mlp`: scikit-learn's multilayer perceptron on the same batches, in place of the networks beside doubly-sgd in Dai et al., Figure 1."""
+"""`mlp`: scikit-learn's multilayer perceptron on the same batches.
+
+It stands in for the networks beside doubly-sgd in Dai et al. (2014), Figure 1. f = dense layers of
+rectified linear units, trained by Adam; --nu is of nu/2 ||weights||^2, without the intercepts.
+"""
 
 import math
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
+from rfx import losses
 from rfx.errors import DataError, UsageError
-from rfx.methods.options import DTYPE
-from rfx.methods.streaming import StreamMethod
+from rfx.fitting.learned import Learned
+from rfx.fitting.options import DTYPE
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_weights import BatchWeights
+from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
 from rfx.options import Option, Widths
 from rfx.solvers.stochastic.network import Network, forward
 
 LAYERS = Option("layers", Widths, "Widths of the hidden layers, the first one first.", default="100")
 RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=1e-3)
-# In float32 the squares of small gradients are denormal numbers, by which a step took ten times as long after 20,000 of them.
+# In float32 the squares of small gradients are denormal numbers, which make a step ten times as long.
 _DTYPE = DTYPE.but(default="float64")
 _LEFT_OUT = ("kernel", "gamma", "epsilon", "loss", "dtype")
 
 
+class MlpLearner(Learner):
+    """The learner of a network with layers of these shapes."""
+
+    def __init__(self, solver: Network, shapes: list[tuple[int, int]]) -> None:
+        super().__init__(solver)
+        self.shapes = shapes
+
+    def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
+        return self.solver.step(X, Y)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        layers = [np.append(weights, intercepts) for weights, intercepts in self.solver.layers]
+        return {"parameters": np.concatenate(layers)}
+
+    def describe(self) -> dict[str, Any]:
+        size = sum((inputs + 1) * width for inputs, width in self.shapes)
+        return {"n_features": None, "model_size": size}
+
+
 class Mlp(StreamMethod):
-    """f = dense layers of rectified linear units, trained by Adam; --nu is of nu/2 ||weights||^2, without the intercepts."""
+    """A network of dense layers."""
 
     name = "mlp"
     summary = "a network of dense layers, scikit-learn's, trained by Adam on the same batches: what doubly-sgd is compared with"
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         *(option for option in StreamMethod.options if option.name not in _LEFT_OUT),
         next(option for option in StreamMethod.options if option.name == "loss").but(
             help="The loss; by default squared for regression, logistic for two classes, softmax for more.",
@@ -36,56 +64,37 @@ class Mlp(StreamMethod):
     )
     arrays = StreamMethod.arrays | {"parameters": Array("f", "parameters")}
     default_losses = StreamMethod.default_losses | {"binary": "logistic"}
-    incremental = several_targets = weighted = False
+    incremental = several_targets = weighted = resumable = False
 
-    def keep(self, path, every=None, resume=False):
-        raise UsageError("method mlp keeps no checkpoints: scikit-learn does not say where Adam is; leave --checkpoint out")
-
-    def _widths(self) -> list[int]:
-        return Widths.values(self.params["layers"])
-
-    def _bandwidth(self, found):
+    def bandwidth(self, found, settings, encode) -> tuple[dict, list]:
         return {}, []
 
-    def _choose_loss(self):
-        loss = super()._choose_loss()
-        if self.task == "multiclass" and loss.name == "logistic":
-            raise UsageError(f"--loss is logistic, but there are {len(self.classes)} classes; choose softmax")
+    def loss(self, settings: Settings, task: str) -> losses.Loss:
+        loss = super().loss(settings, task)
+        if task == "multiclass" and loss.name == "logistic":
+            raise UsageError("--loss is logistic, but there are several classes; choose softmax")
         return loss
 
-    def _make(self, state):
-        return Network(self._widths(), self.n_outputs, self.loss, self.params["nu"], self.params["rate"], self.params["seed"])
+    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+        widths, outputs = Widths.values(settings.layers), learned.n_outputs
+        solver = Network(widths, outputs, learned.loss, settings.nu, settings.rate, settings.seed)
+        return MlpLearner(solver, _shapes(learned.n_prepared, settings, outputs))
 
-    def _step(self, X, Y, index, own):
-        return self.solver.step(X, Y)
-
-    def _shapes(self) -> list[tuple[int, int]]:
-        sizes = [self.n_prepared, *self._widths(), self.n_outputs]
-        return list(zip(sizes, sizes[1:]))
-
-    def _model_arrays(self):
-        return {"parameters": np.concatenate([np.append(weights, intercepts) for weights, intercepts in self.solver.layers])}
-
-    def _restore_solver(self, arrays):
+    def predictor(self, header, arrays, settings: Settings, known: Restored):
         parameters, layers, start = arrays["parameters"], [], 0
-        wanted = sum((inputs + 1) * outputs for inputs, outputs in self._shapes())
+        shapes = _shapes(known.n_prepared, settings, known.n_outputs)
+        wanted = sum((inputs + 1) * width for inputs, width in shapes)
         if len(parameters) != wanted:
-            raise DataError(f"its {len(parameters)} parameters are not the {wanted} of layers {self.params['layers']}")
-        for shape in self._shapes():
-            weights, start = parameters[start : start + math.prod(shape)].reshape(shape), start + math.prod(shape)
-            layers.append((weights, parameters[start : start + shape[1]]))
-            start += shape[1]
-        self.solver = Restored(layers)
-
-    def _describe(self):
-        return self._describe_model()
-
-    def _describe_model(self):
-        return {"n_features": None, "model_size": sum((inputs + 1) * outputs for inputs, outputs in self._shapes())}
+            raise DataError(f"its {len(parameters)} parameters are not the {wanted} of layers {settings.layers}")
+        for shape in shapes:
+            end = start + math.prod(shape)
+            weights = parameters[start:end].reshape(shape)
+            layers.append((weights, parameters[end : end + shape[1]]))
+            start = end + shape[1]
+        return partial(forward, layers)
 
 
-class Restored:
-    """The network of a model file."""
-
-    def __init__(self, layers):
-        self.layers, self.predictions = layers, partial(forward, layers)
+def _shapes(n_inputs: int, settings: Settings, n_outputs: int) -> list[tuple[int, int]]:
+    """(inputs, outputs) of every layer."""
+    sizes = [n_inputs, *Widths.values(settings.layers), n_outputs]
+    return list(zip(sizes, sizes[1:]))

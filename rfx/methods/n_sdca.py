@@ -1,18 +1,40 @@
-"""`n-sdca`: dual coordinate ascent on Nystrom features (Shalev-Shwartz and Zhang 2013), a baseline of Dai et al. (2014)."""
+"""`n-sdca`: dual coordinate ascent on Nystrom features (Shalev-Shwartz and Zhang 2013).
 
-from rfx.methods.dual import GAP, DualMethod
-from rfx.methods.explicit import NystromFeatures
+One dual variable a row, maximised exactly in its turn; a baseline of Dai et al. (2014).
+"""
+
+from typing import ClassVar
+
+from rfx.fitting.dual_ascent import GAP, DualLearner, DualMethod
+from rfx.fitting.explicit_features import NystromFeatures, NystromLearner
+from rfx.fitting.learned import Learned
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_weights import BatchWeights
+from rfx.fitting.streaming import Learner
+from rfx.options import Option
 from rfx.solvers.stochastic.sdca import LinearSDCA
 
 
+class NSdcaLearner(DualLearner, NystromLearner):
+    """Steps over the rows of a set, a model of landmarks."""
+
+
 class NSdca(DualMethod, NystromFeatures):
-    """One dual variable a row, maximised exactly in its turn; one number a row is kept."""
+    """Dual coordinate ascent on Nystrom features."""
 
     name = "n-sdca"
     summary = "dual coordinate ascent on Nystrom features"
-    options = (*NystromFeatures.options, GAP)
+    options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, GAP)
 
-    def _make(self, state):
-        features, count = self._map()
-        nu, weights = self.params["nu"], self.batch_weights.relative()
-        return LinearSDCA(features, count, self.n_outputs, self.n_rows, self.loss, nu, weights)
+    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+        feature_map, seconds = self.features(learned, settings)
+        solver = LinearSDCA(
+            feature_map.transform,
+            feature_map.n_features,
+            learned.n_outputs,
+            learned.n_rows,
+            learned.loss,
+            settings.nu,
+            own.relative(),
+        )
+        return NSdcaLearner(solver, feature_map, settings, seconds)

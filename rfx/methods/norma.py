@@ -1,35 +1,48 @@
-"""`norma`: stochastic functional gradients with the exact kernel (Kivinen, Smola and Williamson 2004), a baseline of Dai et al."""
+"""`norma`: stochastic functional gradients with the exact kernel (Kivinen, Smola, Williamson 2004).
 
-from rfx.methods.doubly_sgd import STEPS, steps_of
-from rfx.methods.streaming import StreamMethod
-from rfx.methods.support import SUPPORT, Kept, kernel_option
+f = sum_i coef_i k(x_i, .) over the rows so far that had a share in the gradient; all are kept. A
+baseline of Dai et al. (2014).
+"""
+
+from typing import Any, ClassVar
+
+from rfx.fitting.learned import Learned
+from rfx.fitting.preprocessing import input_dtype
+from rfx.fitting.settings import Settings
+from rfx.fitting.step_sizes import STEPS, steps_of
+from rfx.fitting.stream_weights import BatchWeights
+from rfx.fitting.streaming import Learner
+from rfx.fitting.support_rows import SupportLearner, SupportMethod
+from rfx.options import Option
 from rfx.solvers.stochastic.norma import Norma
 
 
-class NormaMethod(StreamMethod):
-    """f = sum_i coef_i k(x_i, .) over the rows so far that had a share in the gradient; all are kept."""
+class NormaLearner(SupportLearner):
+    """A model of rows, and the kind of steps."""
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"step": self.solver.steps.kind}
+
+
+class NormaMethod(SupportMethod):
+    """Stochastic gradients with the exact kernel."""
 
     name = "norma"
     summary = "stochastic gradients with the exact kernel, the rows kept: what doubly-sgd would be without its second approximation"
-    options = (*StreamMethod.options, kernel_option(), *STEPS)
-    arrays = StreamMethod.arrays | SUPPORT
+    options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, *STEPS)
 
-    def check_given(self, given):
-        super().check_given(given)
-        steps_of(self.params)
+    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        super().check(settings, given)
+        steps_of(settings)
 
-    def _make(self, state):
-        p = self.params
-        return Norma(p["kernel"], self.kernel_params, self.n_outputs, self.loss, p["nu"], steps_of(p), self._input_dtype())
-
-    def _restore_solver(self, arrays):
-        self.solver = Kept(self.params["kernel"], self.kernel_params, arrays["support"], arrays["coef"], self._input_dtype())
-
-    def _model_arrays(self):
-        return {"support": self.solver.support.rows, "coef": self.solver.coef}
-
-    def _describe(self):
-        return self._describe_model()
-
-    def _describe_model(self):
-        return {"n_features": None, "model_size": self.solver.support.n_rows, "step": self.params["step"]}
+    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+        solver = Norma(
+            settings.kernel,
+            learned.kernel_params,
+            learned.n_outputs,
+            learned.loss,
+            settings.nu,
+            steps_of(settings),
+            input_dtype(settings),
+        )
+        return NormaLearner(solver)

@@ -1,16 +1,26 @@
-"""`nystrom`: the kernel approximated by its values with landmarks, L2-regularised (Williams and Seeger 2001).
+"""`nystrom`: the kernel approximated by its values with landmarks, L2-regularised.
 
-A baseline of Wu et al. (2016, section 5.2), who take the landmarks at random.
+Williams and Seeger (2001): lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y) over
+at most D landmarks; no bias. The model is the landmarks and the coefficients K_mm^(-1/2) w, so that
+predicting takes D kernel values a row. A baseline of Wu et al. (2016, section 5.2), who take the
+landmarks at random.
 """
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rfx.features.nystrom import NystromMap, choose_landmarks
-from rfx.methods import l2
-from rfx.methods.expansion import OPTIONS, ExpansionMethod
-from rfx.methods.options import CG, CHOSEN_LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
-from rfx.methods.validation import GAMMA_FACTORS, LAMS
-from rfx.methods.watch import watcher
+from rfx.fitting import solving
+from rfx.fitting.cache import Cache
+from rfx.fitting.callbacks import evaluating
+from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel
+from rfx.fitting.method import Fitted, kernel_params
+from rfx.fitting.options import CG, CHOSEN_LAM, LIBLINEAR, LOSS, N_FEATURES, SOLVER, TOL
+from rfx.fitting.problem import Clock, Problem
+from rfx.fitting.settings import Settings
+from rfx.fitting.validation import GAMMA_FACTORS, LAMS
 from rfx.operators.base import default_memory_mb
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
@@ -26,61 +36,71 @@ LANDMARKS = Option(
     },
     default="uniform",
 )
+# The coefficients of near-dependent landmarks cancel.
+DECISION_DTYPE = np.float64
 
 
 class Nystrom(ExpansionMethod):
-    """lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y) over at most D landmarks; no bias.
-
-    The model is the landmarks and the coefficients K_mm^(-1/2) w, so that predicting takes D kernel values a row.
-    """
+    """Nystrom features of landmarks with L2 regularisation."""
 
     name = "nystrom"
-    watches = True
-    weighted = True
     summary = "Nystrom approximation of the kernel machine from landmarks"
+    evaluates_steps = weighted = True
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
-    decision_dtype = np.float64  # the coefficients of near-dependent landmarks cancel
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         *OPTIONS,
         LANDMARKS,
         N_FEATURES.but(help="Number D of landmarks."),
         CHOSEN_LAM,
         LOSS,
-        SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
+        SOLVER.adding(CG, LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
     )
 
-    def _fit(self, X, Y):
-        p = self.params
-        feature_map, Z = self._timed(self._features, X)
-        decide = lambda rows: feature_matrix(feature_map, rows, 1.0, p["max_memory"]).matvec
-        solution = l2.solve(self, Z, Y, watcher(self, decide, Y.shape[1]))
-        self._keep(feature_map, np.asarray(solution.coef))
-        return solution
+    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+        clock, limit = Clock(), settings.max_memory
+        feature_map, Z = clock.timed("features", _features, problem, settings)
+        decide = lambda rows: feature_matrix(feature_map, rows, 1.0, limit).matvec
+        solution = solving.solve(Z, problem, settings, evaluating(problem, decide))
+        model = _model(feature_map, np.asarray(solution.coef), settings)
+        details = {"n_features": settings.n_features, "rank": feature_map.n_features}
+        return Fitted(model, solution, details, clock.seconds)
 
-    def _fit_each(self, X, Y, lams):
-        """All lambdas over the same landmarks by a path."""
-        if self.params["solver"] != "rfx":
-            yield from super()._fit_each(X, Y, lams)
+    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+        if settings.solver != "rfx":
+            yield from super().decisions_along(problem, settings, lams, X_out, cache)
             return
-        feature_map, Z = self._features(X)
-        for lam, coef in zip(lams, l2.judging_path(self, Z, Y, lams)):
-            self.lam = lam
-            self._keep(feature_map, coef)
-            yield self
+        feature_map, Z = _features(problem, settings)
+        for coef in solving.coefficients_along(Z, problem, settings, lams):
+            yield _model(feature_map, coef, settings).decision(X_out)
 
-    def _keep(self, feature_map, coef):
-        self.rank = feature_map.n_features
-        self.intercept = np.zeros(coef.shape[1])
-        self._keep_nonzero(feature_map.landmarks, feature_map.fold(coef))
+    def restore(self, header, arrays, settings) -> ExpansionModel:
+        return ExpansionModel.restored(header, arrays, settings, DECISION_DTYPE)
 
-    def _features(self, X):
-        p = self.params
-        self.kernel_params = self._learn_kernel(X)
-        limit = default_memory_mb() if p["max_memory"] is None else p["max_memory"]
-        landmarks = choose_landmarks(p["landmarks"], p["kernel"], X, self.kernel_params, p["n_features"], p["seed"], limit)
-        feature_map = NystromMap(p["kernel"], landmarks, self.kernel_params, p["dtype"])
-        return feature_map, feature_matrix(feature_map, X, 1.0, limit)
 
-    def _describe(self):
-        return super()._describe() | {"n_features": self.params["n_features"], "rank": self.rank}
+def _features(problem: Problem, settings: Settings) -> tuple[NystromMap, Any]:
+    """The map of the landmarks, and its features Z (n, D) of the rows."""
+    params = kernel_params(problem, settings)
+    limit = default_memory_mb() if settings.max_memory is None else settings.max_memory
+    landmarks = choose_landmarks(
+        settings.landmarks,
+        settings.kernel,
+        problem.X,
+        params,
+        settings.n_features,
+        settings.seed,
+        limit,
+    )
+    feature_map = NystromMap(settings.kernel, landmarks, params, settings.dtype)
+    return feature_map, feature_matrix(feature_map, problem.X, 1.0, limit)
+
+
+def _model(feature_map: NystromMap, coef: np.ndarray, settings: Settings) -> ExpansionModel:
+    return ExpansionModel.of(
+        settings.kernel,
+        feature_map.params,
+        feature_map.landmarks,
+        feature_map.fold(coef),
+        np.zeros(coef.shape[1]),
+        DECISION_DTYPE,
+    )

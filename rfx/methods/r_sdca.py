@@ -1,18 +1,40 @@
-"""`r-sdca`: dual coordinate ascent on random features (Shalev-Shwartz and Zhang 2013), a baseline of Dai et al. (2014)."""
+"""`r-sdca`: dual coordinate ascent on random features (Shalev-Shwartz and Zhang 2013).
 
-from rfx.methods.dual import GAP, DualMethod
-from rfx.methods.explicit import RandomFeatures
+One dual variable a row, maximised exactly in its turn; a baseline of Dai et al. (2014).
+"""
+
+from typing import ClassVar
+
+from rfx.fitting.dual_ascent import GAP, DualLearner, DualMethod
+from rfx.fitting.explicit_features import RandomFeatures, RandomLearner, Scaled
+from rfx.fitting.learned import Learned
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_weights import BatchWeights
+from rfx.fitting.streaming import Learner
+from rfx.options import Option
 from rfx.solvers.stochastic.sdca import LinearSDCA
 
 
+class RSdcaLearner(DualLearner, RandomLearner):
+    """Steps over the rows of a set, a model of random features."""
+
+
 class RSdca(DualMethod, RandomFeatures):
-    """One dual variable a row, maximised exactly in its turn; one number a row is kept."""
+    """Dual coordinate ascent on random features."""
 
     name = "r-sdca"
     summary = "dual coordinate ascent on random features"
-    options = (*RandomFeatures.options, GAP)
+    options: ClassVar[tuple[Option, ...]] = (*RandomFeatures.options, GAP)
 
-    def _make(self, state):
-        features, count = self._map()
-        nu, weights = self.params["nu"], self.batch_weights.relative()
-        return LinearSDCA(features, count, self.n_outputs, self.n_rows, self.loss, nu, weights)
+    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+        feature_map = self.features(learned, settings)
+        solver = LinearSDCA(
+            Scaled(feature_map),
+            feature_map.n_features,
+            learned.n_outputs,
+            learned.n_rows,
+            learned.loss,
+            settings.nu,
+            own.relative(),
+        )
+        return RSdcaLearner(solver, feature_map)

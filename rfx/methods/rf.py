@@ -1,65 +1,122 @@
-"""`rf`: random features as a Monte-Carlo approximation of the kernel, L2-regularised (Yen et al. 2014, eq. 5)."""
+"""`rf`: random features as a Monte-Carlo approximation of the kernel, L2-regularised.
+
+Yen et al. (2014), equation 5: lam/2 ||w||^2 + sum L(w.z(x), y) with z = D^(-1/2) [phi_1 .. phi_D].
+There is no bias; --offset mean subtracts the targets' mean.
+"""
 
 import math
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
-from rfx.methods import l2
-from rfx.methods.linear import CHOOSE, OFFSET, OPTIONS, POOL, LinearMethod
-from rfx.methods.options import CG, CHOSEN_LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
-from rfx.methods.validation import GAMMA_FACTORS, LAMS
+import numpy as np
+
+from rfx.features import FeatureMap
+from rfx.fitting import solving
+from rfx.fitting.cache import Cache
+from rfx.fitting.linear import (
+    CHOOSE,
+    OFFSET,
+    OPTIONS,
+    POOL,
+    LinearMethod,
+    LinearModel,
+    ValidationRows,
+    check_path,
+    sampled,
+    step_callback,
+    target_offset,
+)
+from rfx.fitting.method import Fitted
+from rfx.fitting.options import CG, CHOSEN_LAM, LAM_PATH, LIBLINEAR, SOLVER, TOL
+from rfx.fitting.problem import Clock, Problem
+from rfx.fitting.settings import Settings
+from rfx.fitting.validation import GAMMA_FACTORS, LAMS
 from rfx.operators.coded import WORTH_MB
 from rfx.operators.mapped import feature_matrix
+from rfx.options import Option, Path
+from rfx.solvers.base import Solution
 
 
 class RF(LinearMethod):
-    """lam/2 ||w||^2 + sum L(w.z(x), y) with z = D^(-1/2) [phi_1 .. phi_D]; no bias, but the targets' mean on request."""
+    """Random features with L2 regularisation."""
 
     name = "rf"
-    watches = True
-    weighted = True
-    spreads = True
     summary = "random features with L2 regularisation: approximates the kernel machine"
+    evaluates_steps = weighted = distributed = True
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         *OPTIONS,
         CHOOSE,
         POOL,
         CHOSEN_LAM,
         OFFSET.but(help=f"{OFFSET.help} By default nothing.", choices=("mean",), default=None),
         LAM_PATH.but(help=f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the one before."),
-        SOLVER.but(choices=SOLVER.choices | CG | LIBLINEAR),
+        SOLVER.adding(CG, LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
     )
 
-    def _fit(self, X, Y):
-        lams = self._path_lams() if self.params["lam_path"] else [self.lam]
-        self.lam, self.offset = lams[0], self._offset(Y)
-        Y = Y - self.offset
-        # Newton's method for one output holds many features as codes
-        own = self.loss.name != "squared" and self.params["solver"] == "rfx" and Y.shape[1] == 1 and not self.params["lam_path"]
-        feature_map, Z = self._timed(self._features, X, WORTH_MB if own else math.inf)
-        scale = 1 / math.sqrt(feature_map.n_features)
-        if self.params["lam_path"]:
-            solutions = l2.solve_path(self, Z, Y, lams)
-        else:
-            solutions = [l2.solve(self, Z, Y, self._watcher(feature_map, Y, scale))]
-        return self._keep_path(feature_map, lams, solutions, scale)
+    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+        clock, offset = Clock(), target_offset(problem, settings)
+        # Newton's method for one output can hold many features as 8-bit codes
+        newton = problem.loss.name != "squared" and settings.solver == "rfx"
+        worth_mb = WORTH_MB if newton and problem.n_outputs == 1 else math.inf
+        feature_map, Z = clock.timed("features", _features, problem, settings, cache, worth_mb)
+        callback = step_callback(problem, feature_map, settings, _scale(feature_map), offset)
+        solution = solving.solve(Z, problem.less(offset), settings, callback)
+        return _fitted(feature_map, solution, offset, settings, clock)
 
-    def _fit_each(self, X, Y, lams):
-        """All lambdas over the same features by a path, where neither depends on lambda."""
-        if self.params["solver"] != "rfx" or self.params["choose"]:
-            yield from super()._fit_each(X, Y, lams)
+    def fit_path(self, problem: Problem, settings: Settings, lams: list[float], cache: Cache) -> list[Fitted]:
+        check_path(settings)
+        clock, offset = Clock(), target_offset(problem, settings)
+        settings = settings.updated(lam=lams[0])
+        feature_map, Z = clock.timed("features", _features, problem, settings, cache)
+        solutions = solving.solve_path(Z, problem.less(offset), settings, lams)
+        return [_fitted(feature_map, one, offset, settings, clock) for one in solutions]
+
+    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+        rows = ValidationRows.of(X_out, settings, cache)
+        if settings.solver != "rfx" or settings.choose:
+            # the features, or the solver's start, depend on lambda
+            for lam in lams:
+                fitted = self.fit(problem, settings.updated(lam=lam), cache)
+                yield rows.decision(fitted.model)
             return
-        self.lam, self.map, self.offset = lams[0], None, self._offset(Y)  # of many inputs two maps at once are too much
-        feature_map, Z = self._features(X)
-        for lam, coef in zip(lams, l2.judging_path(self, Z, Y - self.offset, lams)):
-            self.lam = lam
-            self.map, self.coef = feature_map, coef / math.sqrt(feature_map.n_features)
-            yield self
+        offset = target_offset(problem, settings)
+        feature_map, Z = _features(problem, settings.updated(lam=lams[0]), cache)
+        root = math.sqrt(feature_map.n_features)
+        for coef in solving.coefficients_along(Z, problem.less(offset), settings, lams):
+            yield rows.decision(LinearModel(feature_map, coef / root, _saved(offset, settings)))
 
-    def _tuning_lams(self):
-        return self._path_lams()[:1] if self.params["lam_path"] else super()._tuning_lams()
+    def tuning_lams(self, settings: Settings) -> list[float]:
+        if settings.lam_path:
+            check_path(settings)
+            return Path.values(settings.lam_path)[:1]
+        return super().tuning_lams(settings)
 
-    def _features(self, X, worth_mb=math.inf):
-        feature_map = self._sample(X, self.lam)
-        scale = 1 / math.sqrt(feature_map.n_features)
-        return feature_map, feature_matrix(feature_map, X, scale, self.params["max_memory"], worth_mb)
+
+def _features(problem: Problem, settings: Settings, cache: Cache, worth_mb: float = math.inf) -> tuple[FeatureMap, Any]:
+    """The map and the matrix Z (n, D) of the scaled features."""
+    feature_map = sampled(RF(), problem, settings, settings.lam, cache)
+    limit = settings.max_memory
+    Z = feature_matrix(feature_map, problem.X, _scale(feature_map), limit, worth_mb)
+    return feature_map, Z
+
+
+def _scale(feature_map: FeatureMap) -> float:
+    return 1 / math.sqrt(feature_map.n_features)
+
+
+def _fitted(
+    feature_map: FeatureMap,
+    solution: Solution,
+    offset: np.ndarray,
+    settings: Settings,
+    clock: Clock,
+) -> Fitted:
+    coef = np.asarray(solution.coef) * _scale(feature_map)
+    model = LinearModel.of(feature_map, coef, _saved(offset, settings))
+    return Fitted(model, solution, {"n_features": settings.n_features}, clock.seconds)
+
+
+def _saved(offset: np.ndarray, settings: Settings) -> np.ndarray | None:
+    return offset if settings.offset == "mean" else None

@@ -1,14 +1,38 @@
-"""`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014)."""
+"""`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014).
 
+lam ||w||_1 + sum L(w.phi(x), y) over unscaled features phi (eq. 9), in T rounds of D/T new features;
+no bias. Only features with a non-zero weight are in the model. Solver prcd is the coordinate
+descent of Wu et al. (2016) over all features at once, without rounds.
+"""
+
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
 
 from rfx.errors import UsageError
+from rfx.features import FeatureMap
+from rfx.fitting import weights
+from rfx.fitting.cache import Cache
+from rfx.fitting.linear import (
+    CHOOSE,
+    OPTIONS,
+    POOL,
+    LinearMethod,
+    LinearModel,
+    ValidationRows,
+    check_path,
+    sampled,
+    step_callback,
+)
+from rfx.fitting.method import Fitted, budget, each_output
+from rfx.fitting.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
+from rfx.fitting.problem import Clock, Problem
+from rfx.fitting.settings import Settings
+from rfx.fitting.validation import GAMMA_FACTORS, L1_HELP, error, l1_lams
 from rfx.kernels import get_kernel
-from rfx.methods import weights
-from rfx.methods.linear import CHOOSE, OPTIONS, POOL, LinearMethod
-from rfx.methods.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
 from rfx.methods.rf import RF
-from rfx.methods.validation import GAMMA_FACTORS, L1_HELP, error, l1_lams
 from rfx.operators.mapped import computed, feature_matrix, told_memory_mb
 from rfx.options import Option
 from rfx.solvers.base import Solution, stack
@@ -18,22 +42,18 @@ from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
+# Options that rf shares, for --lam match-rf.
+SHARED = ("kernel", "gamma", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed")
 
 
 class SparseRF(LinearMethod):
-    """lam ||w||_1 + sum L(w.phi(x), y) over unscaled features phi (eq. 9), T rounds of D/T new features; no bias.
-
-    Only features with a non-zero weight are in the model. solver prcd is the coordinate descent of Wu et al. (2016) over all
-    features at once, without rounds.
-    """
+    """Random features with L1 regularisation, drawn in rounds."""
 
     name = "sparse-rf"
-    watches = True
-    weighted = True
-    spreads = True
     summary = "random features with L1 regularisation, drawn in rounds: a small model (Algorithm 1)"
+    evaluates_steps = weighted = distributed = True
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMBDAS}
-    options = (
+    options: ClassVar[tuple[Option, ...]] = (
         *OPTIONS,
         CHOOSE,
         POOL,
@@ -45,80 +65,104 @@ class SparseRF(LinearMethod):
             default="validation",
         ),
         LAM_PATH.but(help=f"{LAM_PATH.help} Each is started at the one before."),
-        SOLVER.but(choices=SOLVER.choices | LIBLINEAR | PRCD),
+        SOLVER.adding(LIBLINEAR, PRCD),
         TOL.but(help=f"{TOL.help} The `-e` of LIBLINEAR."),
-        Option("rounds", int, "Rounds T of Algorithm 1; each draws D/T new features.", low=1, high=MOST, default=10),
+        Option(
+            "rounds",
+            int,
+            "Rounds T of Algorithm 1; each draws D/T new features.",
+            low=1,
+            high=MOST,
+            default=10,
+        ),
     )
 
-    def _candidates(self, name, Y):
-        return l1_lams(self, LAMBDAS, Y) if name == "lam" else super()._candidates(name, Y)
-
-    def check_given(self, given):
-        super().check_given(given)
-        if (self.params["gamma"], self.params["lam"]) == ("validation", "match-rf"):
+    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        super().check(settings, given)
+        if (settings.gamma, settings.lam) == ("validation", "match-rf"):
             raise UsageError(
                 "--lam is match-rf, the lambda for which the error is that of rf, by which --gamma validation can't choose; choose tuned"
             )
 
-    def _fit(self, X, Y):
-        p = self.params
-        feature_map, self.measured = self._timed(self._sample, X, 1.0), {}
-        if p["lam_path"]:
-            return self._fit_path(feature_map, X, Y)
-        solution = self._solve(feature_map, X, Y, self.lam, self._watcher(feature_map, Y))
-        self._keep_nonzero(feature_map, solution.coef)
-        return solution
+    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+        clock = Clock()
+        feature_map = clock.timed("features", sampled, self, problem, settings, 1.0, cache)
+        callback = step_callback(problem, feature_map, settings)
+        solution, details = _solve(feature_map, problem, settings, clock, callback)
+        return _fitted(feature_map, solution, settings, clock, details)
 
-    def _fit_path(self, feature_map, X, Y) -> Solution:
-        """All lambdas of --lam-path over all features."""
-        lams = self._path_lams()
-        Z = self._timed(feature_matrix, feature_map, X, 1.0, self.params["max_memory"])
-        Z, Y, loss = weights.problem(Z, Y, self.loss, self.weights)
-        outputs = [path_l1(Z, Y[:, k], lams, loss, self._budget()) for k in range(Y.shape[1])]
-        return self._keep_path(feature_map, lams, [stack(list(solutions)) for solutions in zip(*outputs)])
+    def fit_path(self, problem: Problem, settings: Settings, lams: list[float], cache: Cache) -> list[Fitted]:
+        clock = Clock()
+        feature_map = clock.timed("features", sampled, self, problem, settings, 1.0, cache)
+        check_path(settings)
+        limit = settings.max_memory
+        Z = clock.timed("features", feature_matrix, feature_map, problem.X, 1.0, limit)
+        Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+        outputs = [path_l1(Z, y, lams, loss, budget(problem, settings)) for y in Y.T]
+        solutions = [stack(list(each)) for each in zip(*outputs)]
+        return [_fitted(feature_map, one, settings, clock, {}) for one in solutions]
 
-    def _solve(self, feature_map, X, Y, lam, callback=None) -> Solution:
-        p, Z = self.params, computed(feature_map, X)
-        budget = replace(self._budget(), memory_mb=p["max_memory"] or told_memory_mb(Z.size_mb))
-        if p["solver"] == "prcd":
-            Z = self._timed(Z.by_columns, budget.memory_mb)
-            return self._each_output(Y, lambda y, tell: solve_prcd(Z, y, lam, self.loss, budget, callback=tell, seed=p["seed"]), callback)
-        solve = None
-        if p["solver"] == "liblinear":
+    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+        rows = ValidationRows.of(X_out, settings, cache)
+        for lam in lams:
+            yield rows.decision(self.fit(problem, settings.updated(lam=lam), cache).model)
 
-            def solve(part, y, lam, loss, budget):
-                # its tolerance is another one, and the same in all rounds
-                return solve_liblinear(part, y, lam, loss, self._budget(), penalty="l1", seed=p["seed"])
+    # ------------------------------------------------------------------ choice of options
 
-            solve = in_parts(solve)
-        if Z.heights is not None:
-            # so few bytes that all rounds share them
-            Z = self._timed(Z.hold, budget.memory_mb / 2)
-        Z, Y, own = weights.problem(Z, Y, self.loss, self.weights)
-        solution = self._each_output(
-            Y, lambda y, tell: solve_rounds(Z, y, lam, own, budget, callback=tell, rounds=p["rounds"], solve=solve), callback
-        )
-        # what --tol is about: the gap that is reported is over all features, dropped ones too
-        last = solution.trace[-1]["iteration"]
-        gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)
-        self.measured = {"round_gap": gap} if last > 1 else {}
-        return solution
+    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+        if name == "lam":
+            return l1_lams(LAMBDAS, problem, settings)
+        return super().candidates(name, problem, settings)
 
-    def _describe(self):
-        return super()._describe() | self.measured
-
-    def _tuning_lams(self):
-        # of ridge, whose lambda is another one than that of L1
+    def tuning_lams(self, settings: Settings) -> list[float]:
+        # of ridge regression, whose lambda is another one than that of L1
         return [1.0]
 
-    def _target_error(self, X, Y, X_out, Y_out, share):
-        """Held-out error of rf with the same features and lambda_N = 1 for all rows, where lambda is to match it."""
-        if self.params["lam"] != "match-rf":
+    def target_error(self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache) -> float | None:
+        """With --lam match-rf: the error of rf with the same features and lambda_N = 1."""
+        if settings.lam != "match-rf":
             return None
-        names = ("kernel", "gamma", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed")
-        own = [option.name for option in get_kernel(self.params["kernel"]).options]
-        rf = RF(**{name: self.params[name] for name in (*names, *own)}, lam=share)
-        rf.task, rf.loss, rf.deadline, rf._seconds_features = self.task, self.loss, self.deadline, 0.0
-        rf.lam, rf.chosen, rf.weights = share, self.chosen, self.weights
-        rf._fit(X, Y)
-        return error(self.task, rf._decide(X_out), Y_out, self.weights_out)
+        own = [option.name for option in get_kernel(settings.kernel).options]
+        rf = Settings.resolve(RF, settings.of([*SHARED, *own]) | {"lam": share})
+        model = RF().fit(problem, rf, cache).model
+        return error(problem.task, model.decision(out.X), out.Y, out.weights)
+
+
+def _solve(feature_map: FeatureMap, problem: Problem, settings: Settings, clock: Clock, callback: Any) -> tuple[Solution, dict[str, Any]]:
+    """The solution over the unscaled features, and what else a results row says of it."""
+    Z, lam, seed = computed(feature_map, problem.X), settings.lam, settings.seed
+    limits = budget(problem, settings)
+    rounds = replace(limits, memory_mb=settings.max_memory or told_memory_mb(Z.size_mb))
+    if settings.solver == "prcd":
+        Z = clock.timed("features", Z.by_columns, rounds.memory_mb)
+
+        def descend(y, tell):
+            return solve_prcd(Z, y, lam, problem.loss, rounds, callback=tell, seed=seed)
+
+        return each_output(problem.Y, descend, callback), {}
+    inner = None
+    if settings.solver == "liblinear":
+
+        def published(part, y, lam, loss, budget):
+            # its tolerance is another one, and the same in all rounds
+            return solve_liblinear(part, y, lam, loss, limits, penalty="l1", seed=seed)
+
+        inner = in_parts(published)
+    if Z.heights is not None:
+        # so few bytes that all rounds share them
+        Z = clock.timed("features", Z.hold, rounds.memory_mb / 2)
+    Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
+
+    def solve(y, tell):
+        return solve_rounds(Z, y, lam, loss, rounds, callback=tell, rounds=settings.rounds, solve=inner)
+
+    solution = each_output(Y, solve, callback)
+    # what --tol is about: the gap that is reported is over all features, dropped ones too
+    last = solution.trace[-1]["iteration"]
+    gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)
+    return solution, {"round_gap": gap} if last > 1 else {}
+
+
+def _fitted(feature_map: FeatureMap, solution: Solution, settings: Settings, clock: Clock, details: dict) -> Fitted:
+    model = LinearModel.of(feature_map, solution.coef)
+    return Fitted(model, solution, {"n_features": settings.n_features} | details, clock.seconds)

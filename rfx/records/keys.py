@@ -17,9 +17,8 @@ SCHEMA = 1
 _NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace", "progress", "scheduler", "parts"))
 # What a run has where nothing is said of it.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
-# Options with a column of their own, which holds what came of them
-_OUTCOMES = frozenset(("lam", "n_features"))
-# Options younger than the schema, with what was done before there were any: only another value counts.
+# Options younger than the schema, with what was done before there were any: only another value
+# counts, so that the rows in docs/rows stay done.
 _YOUNGER = {"perceptron_scale": "kernel"}
 # Files that count by their content.
 FILES = ("dataset", "test", "sample_weight")
@@ -89,11 +88,6 @@ def lacks_gamma(kernel) -> bool:
     return kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
 
 
-def old_key(spec: dict) -> str:
-    """The key that rfx 0.1 gave: of the options as they were given."""
-    return _hash(spec, spec)
-
-
 def _hash(known, spec) -> str:
     left_out = _NOT_IN_KEY - {"threads"} if spec.get("fixed_threads") else _NOT_IN_KEY
     known = canonical({name: value for name, value in known.items() if name not in left_out})
@@ -132,33 +126,7 @@ def _content_digest(path, size, mtime_ns):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def of_today(row: dict) -> bool:
-    """Has the row a key of this schema?"""
-    return str(row["key"]).startswith(f"v{SCHEMA}-")
-
-
 def rows_of(runs: list[dict], rows: list[dict]) -> dict[str, dict]:
-    """The newest row of each of `runs` that has one, by the run's key: rows of this schema, else those of rfx 0.1."""
+    """The newest row of each of `runs` that has one, by the run's key."""
     newest = {row["key"]: row for row in rows}
-    found = {}
-    for run in runs:
-        name = key(run)
-        old = newest.get(old_key(run))
-        if name in newest:
-            found[name] = newest[name]
-        elif old is not None and _same_defaults(run, old):
-            found[name] = old
-    return found
-
-
-def _same_defaults(run, row) -> bool:
-    """Was `row`, whose key does not count defaults, made with those of today?"""
-    if row["status"] != "ok":
-        return True
-    for name, value in resolved(run).items():
-        if run["options"].get(name) is not None or name in _OUTCOMES | _NOT_IN_KEY:
-            continue
-        used = row.get(name) if name in row else row["params"].get(name)
-        if used is not None and canonical(used) != canonical(value):
-            return False
-    return True
+    return {name: newest[name] for run in runs if (name := key(run)) in newest}

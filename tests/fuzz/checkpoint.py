@@ -17,7 +17,7 @@ import numpy as np
 
 from rfx import methods
 from rfx.errors import RfxError
-from rfx.methods import checkpoints
+from rfx.fitting import checkpoints
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import model

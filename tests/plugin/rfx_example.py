@@ -4,9 +4,11 @@ import numpy as np
 
 from rfx.features.fourier import FREQUENCY, SHARED, FourierMap
 from rfx.features.random import normals, uniforms
+from rfx.fitting.linear import OPTIONS, LinearMethod, LinearModel, sampled
+from rfx.fitting.method import Fitted
+from rfx.fitting.options import LOSS
+from rfx.fitting.problem import Clock
 from rfx.kernels import GammaKernel
-from rfx.methods.linear import OPTIONS, LinearMethod
-from rfx.methods.options import LOSS
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
 from rfx.solvers.base import Solution
@@ -46,15 +48,17 @@ class Landweber(LinearMethod):
         Option("steps", int, "Steps of gradient descent.", low=1, high=10**6, default=100),
     )
 
-    def _fit(self, X, Y):
-        self.lam, steps = 0.0, self.params["steps"]
-        feature_map = self._timed(self._sample, X, 1.0)
+    def fit(self, problem, settings, cache):
+        clock, Y = Clock(), problem.Y
+        feature_map = clock.timed("features", sampled, self, problem, settings, 1.0, cache)
         scale = feature_map.n_features**-0.5
-        Z = feature_matrix(feature_map, X, scale, self.params["max_memory"])
+        Z = feature_matrix(feature_map, problem.X, scale, settings.max_memory)
         W, v = np.zeros((Z.shape[1], Y.shape[1])), np.ones(Z.shape[1])
         for _ in range(10):  # the largest eigenvalue of Z'Z
             v = Z.normal(v / np.linalg.norm(v))
-        for _ in range(steps):
+        for _ in range(settings.steps):
             W -= Z.rmatvec(Z.matvec(W) - Y) / (1.2 * np.linalg.norm(v))
-        self._keep_nonzero(feature_map, scale * W)
-        return Solution(W, 0.5 * float(np.sum((Z.matvec(W) - Y) ** 2)), None, steps, "converged")
+        objective = 0.5 * float(np.sum((Z.matvec(W) - Y) ** 2))
+        solution = Solution(W, objective, None, settings.steps, "converged")
+        details = {"n_features": settings.n_features}
+        return Fitted(LinearModel.of(feature_map, scale * W), solution, details, clock.seconds)

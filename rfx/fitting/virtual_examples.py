@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from rfx.data import virtual
 from rfx.data.stream import GeneratedSource, shuffled
 from rfx.errors import UsageError
-from rfx.methods.options import MOST
+from rfx.fitting.options import MOST
 from rfx.options import Option
 
 # Rows that become dense at a time.

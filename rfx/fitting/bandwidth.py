@@ -3,15 +3,18 @@
 Either is the same for every method that has the kernel, and has seen training rows only.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
 from rfx import kernels
 from rfx.errors import UsageError
 from rfx.features import MAPS, sample
+from rfx.fitting import weights
+from rfx.fitting.validation import GAMMA_FACTORS, error, step
 from rfx.losses import Squared
-from rfx.methods import weights
-from rfx.methods.validation import GAMMA_FACTORS, error, step
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge_grid
@@ -38,10 +41,11 @@ def resolve(kernel: str, gamma, X, seed: int, **options) -> dict:
     return kernels.parameters(kernel, X, gamma, seed, **options)
 
 
-def of_rows(params: dict, X, encoded, lam: float) -> tuple[dict, list[dict]]:
+def of_rows(params: Mapping[str, Any], X, encoded, lam: float) -> tuple[dict, list[dict]]:
     """(the kernel's parameters, how gamma was chosen) by the options `params`, from the rows X (n, d) and, where gamma is `tuned` at
     `lam`, what encoded() returns, their targets (n, k)."""
-    kernel, gamma, seed, tried = params["kernel"], params["gamma"], params["seed"], []
+    kernel, gamma, seed = params["kernel"], params["gamma"], params["seed"]
+    tried: list[dict] = []
     if gamma == "tuned" and has_gamma(kernel):
         gamma, tried = tuned(kernel, X, encoded(), [lam], seed)
     return resolve(kernel, gamma, X, seed), tried
@@ -77,7 +81,7 @@ def loo(kernel: str, X, Y, lams, seed: int, row_weights=None, slack: float = 0.0
     errors = np.array([one[-1] if np.isfinite(one[-1]) else np.inf for one in tried]).reshape(len(found), -1)
     good = np.flatnonzero(errors.min(axis=1) <= (1 + slack) * errors.min())
     best = min(good, key=lambda k: (abs(np.log(LOO_FACTORS[k])), errors[k].min())) if slack else np.argmin(errors.min(axis=1))
-    place = best * len(lams) + np.argmin(errors[best])
+    place = int(best * len(lams) + np.argmin(errors[best]))
     measure, both = "leave-one-out mean squared error", ["gamma", "lam"]
     chosen = step("kernel ridge regression", both, len(rows), len(rows), measure, tried, place)
     # the lambda is that of so many rows, and of no further use

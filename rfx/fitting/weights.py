@@ -24,21 +24,21 @@ CLASS_WEIGHT = Option(
 WITHOUT = ("liblinear", "libsvm", "prcd")
 
 
-def counted(method, X, y, sample_weight):
-    """(X, y, weights): the rows and targets that have a weight above zero, and their weights, None where all count alike.
+def counted(method, settings, task: str, schema: Schema | None, X, y, sample_weight):
+    """(X, y, weights): the rows and targets that count, and their weights, None where all are 1.
 
-    Raises UsageError where the method, its solver or its task takes none.
+    Raises UsageError where the method, its solver or its task takes no weights.
     """
-    class_weight = method.params.get("class_weight")
-    if class_weight is not None and method.task == "regression":
+    class_weight = settings.get("class_weight")
+    if class_weight is not None and task == "regression":
         raise not_for_regression(class_weight)
     if sample_weight is not None:
         check_method(method)
-    weights = of_rows(y, sample_weight, by_code(class_weight, method.schema))
+    weights = of_rows(y, sample_weight, by_code(class_weight, schema))
     if weights is None:
         return X, y, None
-    if method.params.get("solver") in WITHOUT:
-        raise UsageError(f"--solver is {method.params['solver']}, which takes no weights of rows here; choose rfx")
+    if settings.get("solver") in WITHOUT:
+        raise UsageError(f"--solver is {settings.solver}, which takes no sample weights; choose rfx")
     if np.all(weights > 0):
         return X, y, weights
     kept = np.flatnonzero(weights)
@@ -46,9 +46,9 @@ def counted(method, X, y, sample_weight):
 
 
 def check_method(method) -> None:
-    """Refuse, with a UsageError, a method that takes no weights of rows."""
+    """Refuse, with a UsageError, a method that takes no sample weights."""
     if not method.weighted:
-        raise UsageError(f"method {method.name} takes no weights of rows; leave them away, or choose another method")
+        raise UsageError(f"method {method.name} takes no sample weights; leave them out, or choose another method")
 
 
 def not_for_regression(class_weight) -> UsageError:

@@ -3,6 +3,8 @@
 Each keeps the features that joined as the arrays of their map, which computes them in training as it does in prediction.
 """
 
+from typing import Any
+
 import numpy as np
 
 from rfx.counters import uniforms
@@ -25,7 +27,8 @@ class Learner:
     kernel = ""
 
     def __init__(self, X, params: dict):
-        self.X, self.params, self._last = X, params, None
+        self.X, self.params = X, params
+        self._last: Any = None
         self.found = self._map(**self._nothing(X))
 
     def _nothing(self, X) -> dict:

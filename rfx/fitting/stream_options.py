@@ -1,9 +1,9 @@
 """The options of the methods that learn batch by batch."""
 
 from rfx.features import MAPS
+from rfx.fitting import virtual_examples as examples
+from rfx.fitting.options import DTYPE, GAMMA, KERNEL, LOSS, MOST
 from rfx.kernels import KERNELS
-from rfx.methods import examples
-from rfx.methods.options import DTYPE, GAMMA, KERNEL, LOSS, MOST
 from rfx.options import Option
 
 # Rows from which all is learnt that must be known beforehand, of an input that can be read once.
@@ -32,7 +32,7 @@ EPSILON = Option("epsilon", float, "Half the width of the tube of epsilon_insens
 PROJECT = Option("project", bool, "Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.", default=False)
 OPTIONS = (
     KERNEL.but(choices=lambda: [name for name in MAPS if not set(KERNELS[name].parameters) - {"gamma"}]),
-    GAMMA.but(choices=GAMMA.choices | {"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"}),
+    GAMMA.adding({"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"}),
     LOSS.but(
         help="The loss; by default squared for regression, hinge for two classes, softmax for more where the method has it.",
         choices=("hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive", "softmax"),

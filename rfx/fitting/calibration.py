@@ -5,6 +5,7 @@ fitted by scikit-learn. Several classes: one curve for each against the others, 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -67,7 +68,7 @@ class Calibration:
     def from_dict(cls, saved: dict, outputs: int) -> "Calibration":
         """Of a model file's header; raises DataError where it is not what `to_dict` gives for so many outputs."""
         try:
-            curves = [tuple(np.array(part, np.float64) for part in curve) for curve in saved["curves"]]
+            curves: list[Any] = [tuple(np.array(part, np.float64) for part in curve) for curve in saved["curves"]]
             fine = saved["kind"] in KINDS and type(saved["rows"]) is int and isinstance(saved["by"], str) and len(curves) == outputs
             fine = fine and all(len(curve) == 2 for curve in curves)
             for first, second in curves if fine else ():

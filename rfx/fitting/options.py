@@ -1,6 +1,6 @@
 """The options that several methods share. What one method alone has is declared in its own file."""
 
-from rfx.methods import validation
+from rfx.fitting import validation
 from rfx.options import Option, Path
 
 MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
@@ -38,7 +38,7 @@ GAMMA = Option(
 N_FEATURES = Option("n_features", int, "Number D of random features.", low=1, high=MOST, default=1000)
 LAM = Option("lam", float, "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2.", low=0, open_low=True, default=1.0)
 CHOSEN_GAMMA = GAMMA.but(
-    choices=GAMMA.choices
+    choices=GAMMA.meanings()
     | {
         "loo": "the best of median times 1/32, 1/16, …, 4 by leave-one-out kernel ridge regression on at most 800 rows",
         "validation": validation.GAMMA_HELP,

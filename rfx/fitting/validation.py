@@ -1,4 +1,6 @@
-"""Held-out rows of the training data, the error on them, and the values that are tried where options are chosen by validation."""
+"""Validation rows of the training data, the error on them, and the values that are tried."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +13,10 @@ LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 SMALLER = (0.003, 0.001)
 # Lambdas of L1 regularisation of a regression, as multiples of the range of the targets.
 L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
+# Relative duality gap of models that are only evaluated, where --tol says nothing.
+TOL = 1e-2
+# Lambdas in a row with more than the least error after which smaller ones are not tried.
+WAIT = 2
 # Of the training rows, where a method says nothing else.
 HELD_OUT = 0.2
 # Rows that judge a choice, at least: where one part has fewer, all parts do in turn.
@@ -49,16 +55,40 @@ def _turned(pieces):
     return ([piece, *pieces[:number], *pieces[number + 1 :]] for number, piece in enumerate(pieces))
 
 
-def spread(count: int, most: int | None) -> np.ndarray:
-    """At most `most` of so many places, evenly spread; all where most is None."""
+def evenly(count: int, most: int | None) -> np.ndarray:
+    """At most `most` of so many places, evenly spaced; all where most is None."""
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
 
 
-def l1_lams(method, lams, Y) -> list[float]:
-    """The lambdas of L1 regularisation that are tried: `lams`, or of a regression with targets Y as they are L1_SHARES of their range."""
-    if method.task != "regression" or method.params["target_scaling"] != "none":
+@dataclass(frozen=True)
+class Stop:
+    """When a falling path of lambdas has gone far enough, by the errors so far.
+
+    Parameters
+    ----------
+    every : bool
+        Try every lambda.
+    enough : float or None
+        Stop at an error of at most this, or once the error rises.
+    """
+
+    every: bool = False
+    enough: float | None = None
+
+    def __call__(self, errors: list[float]) -> bool:
+        if self.enough is not None and (errors[-1] <= self.enough or errors[-1] > min(errors)):
+            return True
+        return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
+
+
+def l1_lams(lams, problem, settings) -> list[float]:
+    """The lambdas of L1 regularisation to try.
+
+    A regression whose targets are not scaled has L1_SHARES of the targets' range.
+    """
+    if problem.task != "regression" or settings.target_scaling != "none":
         return list(lams)
-    return [share * (float(np.ptp(Y)) or 1.0) for share in L1_SHARES]
+    return [share * (float(np.ptp(problem.Y)) or 1.0) for share in L1_SHARES]
 
 
 def error(task: str, decision, Y, weights=None) -> float:

@@ -3,8 +3,9 @@
 import numpy as np
 
 from rfx.data import guess_task
+from rfx.data.schema import Schema
 from rfx.errors import UsageError
-from rfx.methods import weights
+from rfx.fitting import weights
 from rfx.options import LabelWeights
 
 
@@ -20,19 +21,19 @@ class BatchWeights:
         self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
 
     @classmethod
-    def of_stream(cls, method) -> "BatchWeights":
+    def of_stream(cls, class_weight: str | None, schema: Schema | None = None) -> "BatchWeights":
         """By the option class_weight alone. Raises UsageError for `balanced`, which has to know all rows."""
-        by_label = weights.by_code(method.params.get("class_weight"), method.schema)
+        by_label = weights.by_code(class_weight, schema)
         if by_label == LabelWeights.BALANCED:
             raise UsageError("--class-weight is balanced, which has to count all rows beforehand; in a stream give LABEL:WEIGHT")
         return cls(by_label=by_label)
 
-    def check(self, method) -> None:
-        """Refuse, with a UsageError, weights of labels that the method has not learnt."""
-        if self.by_label and method.task == "regression":
-            raise weights.not_for_regression(method.params["class_weight"])
+    def check(self, task: str, classes, class_weight, schema: Schema | None) -> None:
+        """Refuse, with a UsageError, weights of labels that were not learnt."""
+        if self.by_label and task == "regression":
+            raise weights.not_for_regression(class_weight)
         if self.by_label:
-            weights.of_labels(method.classes, self.by_label, method.schema)
+            weights.of_labels(classes, self.by_label, schema)
 
     def relative(self) -> np.ndarray | None:
         """(n,) the rows' own weights over their mean; None where there are none."""
@@ -53,11 +54,16 @@ class BatchWeights:
         return found * (self.rows / self.sum) if self.sum else found
 
 
-def counted(method, X, y, sample_weight) -> tuple:
-    """(X, y, weights) as `rfx.methods.weights.counted` has them, of y (n,) or (n, k); raises as it does, and for virtual examples."""
-    if sample_weight is None and method.params.get("class_weight") is None:
-        return X, y, None
-    if method.params["virtual"] != "none":
-        raise UsageError(f"--virtual is {method.params['virtual']}, which makes rows anew, and they have no weights; leave these away")
-    method.task = method.params["task"] or ("regression" if y.ndim == 2 else guess_task(y))
-    return weights.counted(method, X, y, sample_weight)
+def counted(method, settings, schema: Schema | None, X, y, sample_weight) -> tuple:
+    """(X, y, weights, task) with the first three as `rfx.fitting.weights.counted` has them, of y (n,) or (n, k).
+
+    task is None where there are no weights.
+
+    Raises what it does, and UsageError for virtual examples.
+    """
+    if sample_weight is None and settings.get("class_weight") is None:
+        return X, y, None, None
+    if settings.virtual != "none":
+        raise UsageError(f"--virtual is {settings.virtual}, which makes new rows, and these have no sample weights; leave them out")
+    task = settings.task or ("regression" if y.ndim == 2 else guess_task(y))
+    return *weights.counted(method, settings, task, schema, X, y, sample_weight), task

@@ -1,73 +1,92 @@
-"""Checkpoints of a training: all that it takes to go on to the same bits, in one file that appears whole or not at all."""
+"""Checkpoints of a training: all it takes to go on to the same bits, written whole or not at all."""
+
+from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfx import kernels, losses, model
+from rfx.data.pca import PCA
 from rfx.data.scaling import Scaler, TargetScaler
+from rfx.data.survey import Inputs
 from rfx.errors import DataError, RfxError, UsageError
+from rfx.fitting.learned import Learned
+from rfx.fitting.stream_options import CHANGEABLE
+
+if TYPE_CHECKING:
+    from rfx.data.stream import Stream
+    from rfx.fitting.streaming import Session
 
 KIND = "checkpoint"
 
 
 class Keeper:
-    """Where and how often checkpoints are written. every: steps; None for one at the end alone."""
+    """Where and how often checkpoints are written.
 
-    def __init__(self, path, every=None, resume=False):
+    Parameters
+    ----------
+    path : str or path
+    every : int or None
+        Steps between checkpoints; None for one at the end alone.
+    resume : bool
+        Go on from the checkpoint that is there.
+    """
+
+    def __init__(self, path: Any, every: int | None = None, resume: bool = False) -> None:
         self.path, self.every, self.resume = Path(path), every, resume
 
     def due(self, t: int) -> bool:
         """Whether step t is to be followed by a checkpoint."""
         return self.every is not None and t % self.every == 0
 
-    def write(self, method, stream) -> None:
-        """The state of a method and of the stream that it reads."""
-        header, arrays = method._learned()
-        scaler = method.scaler.to_dict()
-        header |= {
+    def write(self, session: Session, stream: Stream) -> None:
+        """Write the state of a training and of the stream that it reads."""
+        known, learner = session.learned, session.learner
+        scaler, target = known.inputs.scaler.to_dict(), known.target_scaler
+        header = known.header() | {
             "kind": KIND,
-            "method": method.name,
-            "params": method.params,
-            "task": method.task,
-            "loss": method.loss.name,
+            "method": session.method.name,
+            "params": dict(session.settings),
+            "task": known.task,
+            "loss": known.loss.name,
             "scaling": scaler["kind"],
-            "target_scaler": None if method.target_scaler is None else method.target_scaler.to_dict(),
+            "target_scaler": None if target is None else target.to_dict(),
             "position": stream.position(),
-            "counts": [method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point],
-            "weights": [method.batch_weights.rows, method.batch_weights.sum],
-            "curve": method.curve,
-            "validation": method.validation,
+            "counts": [
+                session.samples,
+                session.seconds,
+                session.loss_sum,
+                session.loss_rows,
+                session.next_point,
+            ],
+            "weights": [session.batch_weights.rows, session.batch_weights.sum],
+            "curve": session.curve,
+            "validation": known.steps,
         }
-        arrays |= {"scaler_shift": scaler["shift"], "scaler_scale": scaler["scale"], "sample": method._sample}
-        if method.classes is not None:
-            arrays["classes"] = method.classes
-        arrays |= {f"solver_{name}": value for name, value in method.solver.state().items()}
+        arrays = known.arrays() | {
+            "scaler_shift": scaler["shift"],
+            "scaler_scale": scaler["scale"],
+            "sample": known.sample,
+        }
+        if known.classes is not None:
+            arrays["classes"] = known.classes
+        state = learner.solver.state()
+        arrays |= {f"solver_{name}": value for name, value in state.items()}
         model.write(self.path, header | {"digest": digest(header, arrays)}, arrays)
 
-    @contextlib.contextmanager
-    def sound(self):
-        """DataError for what a damaged checkpoint raises while it is taken up."""
-        try:
-            yield
-        except _DAMAGED as error:
-            raise self.damaged(f"{type(error).__name__}: {error}") from error
-
-    def damaged(self, reason: str) -> DataError:
-        """The sentence about a checkpoint that can't be gone on from."""
-        reason = " ".join(reason.split())[:300]
-        return DataError(f"checkpoint {self.path} is damaged ({reason}), or of another version of rfx; delete it to start anew, or leave "
-                         "out --resume")  # fmt: skip
-
-    def load(self, method) -> "State | None":
+    def load(self, session: Session) -> State | None:
         """The state in the checkpoint to go on from, checked in all its parts; None to begin anew.
 
-        Raises DataError for a file that is no checkpoint or a damaged one, UsageError where it is of another method or other options.
+        Raises DataError for a file that is no checkpoint or a damaged one, UsageError where it is of
+        another method or of other options.
         """
         if not self.resume or not self.path.exists():
             return None
@@ -76,30 +95,53 @@ class Keeper:
         except DataError as error:
             if isinstance(error.__cause__, OSError):
                 raise
-            raise self.damaged(str(error)) from error
+            raise self._damaged(str(error)) from error
         if header.get("kind") != KIND:
             raise DataError(f"{self.path} is not a checkpoint but a model file; give the file that --checkpoint wrote")
-        with self.sound():
+        with self._sound():
             said = header.pop("digest", None)
             header.pop("format", None)
             if said != digest(header, arrays):
-                raise self.damaged("its parts are not those that were written together")
-            self._check(method, header)
+                raise self._damaged("its parts are not those that were written together")
+            self._check(session, header)
             try:
-                return State.of(method, header, arrays)
+                return State.of(session, header, arrays)
             except RfxError as error:
-                raise self.damaged(str(error)) from error
+                raise self._damaged(str(error)) from error
 
-    def _check(self, method, header):
-        if header["method"] != method.name:
-            raise UsageError(f"checkpoint {self.path} is of method {header['method']}, not {method.name}")
-        from rfx.methods.stream_options import CHANGEABLE
+    def restore(self, session: Session, stream: Stream, saved: State, rewindable: bool) -> None:
+        """Bring a training and its stream to where the checkpoint was written."""
+        with self._sound():
+            saved.restore(session)
+            try:
+                session.start(rewindable, saved.solver)
+            except DataError as error:
+                raise self._damaged(str(error)) from error
+            stream.seek(saved.position)
 
-        for name, value in method.params.items():
+    def _check(self, session: Session, header: dict) -> None:
+        if header["method"] != session.method.name:
+            raise UsageError(f"checkpoint {self.path} is of method {header['method']}, not {session.method.name}")
+        for name, value in session.settings.items():
             then = header["params"].get(name)
             if name not in CHANGEABLE and then != value:
                 flag = name.replace("_", "-")
                 raise UsageError(f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was written; give the same")
+
+    @contextlib.contextmanager
+    def _sound(self) -> Iterator[None]:
+        """DataError for what a damaged checkpoint raises while it is taken up."""
+        try:
+            yield
+        except _DAMAGED as error:
+            raise self._damaged(f"{type(error).__name__}: {error}") from error
+
+    def _damaged(self, reason: str) -> DataError:
+        """The sentence about a checkpoint that can't be gone on from."""
+        reason = " ".join(reason.split())[:300]
+        return DataError(
+            f"checkpoint {self.path} is damaged ({reason}), or of another version of rfx; delete it to start anew, or leave out --resume"
+        )
 
 
 # What a damaged header or array makes Python and numpy raise
@@ -153,26 +195,31 @@ def _table(value, name) -> dict:
 
 @dataclass(frozen=True)
 class State:
-    """What a checkpoint holds: a method's task and what it had learnt and counted, and where its stream was.
+    """What a checkpoint holds.
 
-    solver: the arrays of its solver by name. The rest is as StreamMethod has it.
+    Parameters
+    ----------
+    learned : Learned
+    position : dict
+        Where the stream was.
+    counts : list
+        Samples, seconds, the sum of losses and its rows, the next point of the curve.
+    weights : list
+        The rows with weights, and their sum.
+    solver : dict
+        The arrays of the solver.
+    curve : list of dict
     """
 
-    task: str
-    loss: str
-    scaler: Scaler
-    target_scaler: TargetScaler | None
-    learned: dict
-    arrays: dict
-    position: dict
-    counts: list
-    weights: list
-    solver: dict
-    curve: list = field(default_factory=list)
-    validation: list = field(default_factory=list)
+    learned: Learned
+    position: dict[str, Any]
+    counts: list[Any]
+    weights: list[Any]
+    solver: dict[str, np.ndarray]
+    curve: list[dict[str, Any]]
 
     @classmethod
-    def of(cls, method, header: dict, arrays: dict) -> "State":
+    def of(cls, session: Session, header: dict, arrays: dict) -> State:
         """The state in a header and its arrays; DataError, KeyError or TypeError where a part is not of its type, shape or range."""
         task, known = header["task"], {name: arrays[name] for name in _ARRAYS if name in arrays}
         if task not in ("binary", "multiclass", "regression"):
@@ -193,7 +240,7 @@ class State:
             raise DataError("its sample or its principal components are not those of its rows")
         if type(header["unit"]) is not bool or type(header["centred"]) not in (bool, type(None)):
             raise DataError("unit and centred must be true or false")
-        _kernel(method, _table(header["kernel_params"], "kernel_params"), prepared)
+        _kernel(session.settings.get("kernel"), _table(header["kernel_params"], "kernel_params"), prepared)
         samples, seconds, loss_sum, loss_rows, following = _listed(header["counts"], "counts", 5)
         _whole(samples, "samples")
         _number(seconds, "seconds", 0), _number(loss_sum, "the sum of losses"), _number(loss_rows, "the rows of the losses", 0)
@@ -214,36 +261,50 @@ class State:
             raise DataError("the scaling of targets is not of finite numbers")
         if np.any(known["scaler_scale"] < 0):
             raise DataError("array scaler_scale has values below 0")
+        scaled = {"kind": header["scaling"]}
+        scaled |= {part: known[f"scaler_{part}"] for part in ("shift", "scale")}
+        pca = None
+        if "pca_components" in known:
+            mean, components = known["pca_mean"], known["pca_components"]
+            found = {"centred": header["centred"], "mean": mean, "components": components}
+            pca = PCA.from_dict(found)
+        solver = {name.removeprefix("solver_"): values for name, values in arrays.items() if name.startswith("solver_")}
         return cls(
-            task=task,
-            loss=losses.get_loss(header["loss"], method.params["epsilon"]).name,
-            scaler=Scaler.from_dict({"kind": header["scaling"], "shift": known["scaler_shift"], "scale": known["scaler_scale"]}),
-            target_scaler=target,
-            learned=header,
-            arrays=known,
-            position=_position(header["position"]),
-            counts=[samples, seconds, loss_sum, loss_rows, following],
-            weights=[weighed, total],
-            solver={name.removeprefix("solver_"): values for name, values in arrays.items() if name.startswith("solver_")},
-            curve=header["curve"],
-            validation=validation,
+            Learned(
+                task,
+                known.get("classes"),
+                target,
+                losses.get_loss(header["loss"], session.settings.get("epsilon")),
+                Inputs(Scaler.from_dict(scaled), header["unit"], pca),
+                header["kernel_params"],
+                rows,
+                inputs,
+                n_targets,
+                prepared,
+                known["sample"],
+                validation,
+                header.get("weight_sum"),
+                session.trainer.schema,
+            ),
+            _position(header["position"]),
+            [samples, seconds, loss_sum, loss_rows, following],
+            [weighed, total],
+            solver,
+            header["curve"],
         )
 
-    def restore(self, method) -> None:
-        """Give the method what it had learnt and counted; its solver's state is in `solver`."""
-        method.task, method.classes = self.task, self.arrays.get("classes")
-        method.loss = losses.get_loss(self.loss, method.params["epsilon"])
-        method.scaler = self.scaler
-        method._restore_learned(self.learned, self.arrays)
-        method.target_scaler, method._sample = self.target_scaler, self.arrays["sample"]
-        method.samples, method.seconds, method._loss_sum, method._loss_rows, method._next_point = self.counts
-        method.batch_weights.rows, method.batch_weights.sum = self.weights
-        method.curve, method.validation = self.curve, self.validation
+    def restore(self, session: Session) -> None:
+        """Give a training what it had learnt and counted; its solver's state is in `solver`."""
+        session.learned = self.learned
+        samples, seconds, loss_sum, loss_rows, following = self.counts
+        session.samples, session.seconds, session.next_point = samples, seconds, following
+        session.loss_sum, session.loss_rows = loss_sum, loss_rows
+        session.batch_weights.rows, session.batch_weights.sum = self.weights
+        session.curve = self.curve
 
 
-def _kernel(method, params: dict, prepared: int) -> None:
-    """Refuse parameters that the method's kernel does not have, or that are not finite numbers in its form."""
-    name = method.params.get("kernel")
+def _kernel(name: str | None, params: dict, prepared: int) -> None:
+    """Refuse parameters that the kernel does not have, or that are not finite numbers in its form."""
     declared = {} if name is None else kernels.get_kernel(name).parameters
     for key, value in params.items():
         if key not in declared:

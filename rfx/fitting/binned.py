@@ -1,0 +1,215 @@
+"""What rb and sparse-rb share: a linear model on random binning features, known by their bins' keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rfx import env, losses
+from rfx.errors import DataError, UsageError
+from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
+from rfx.features.spread_bins import number_parts
+from rfx.features.widths import WIDTHS
+from rfx.fitting.callbacks import evaluating
+from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
+from rfx.fitting.options import CHOSEN_GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
+from rfx.fitting.problem import Clock, Problem
+from rfx.fitting.settings import Settings
+from rfx.model import Array
+from rfx.operators.binned import BinnedMatrix
+from rfx.options import Option
+from rfx.solvers.base import Solution
+from rfx.solvers.published.liblinear import solve_liblinear
+
+N_GRIDS = Option(
+    "n_grids",
+    int,
+    "Number R of random grids; a row is in one bin of each.",
+    low=1,
+    high=MOST,
+    default=256,
+)
+OPTIONS = (
+    KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
+    CHOSEN_GAMMA,
+    LOSS,
+    TOL,
+    MAX_ITER,
+    MAX_MEMORY.but(help="MiB that features may take."),
+)
+
+
+@dataclass(frozen=True)
+class BinnedModel:
+    """f(x) = the sum over grids of the weight of x's bin; a bin without training rows has none.
+
+    Parameters
+    ----------
+    grids : BinningMap
+        The R grids that have a bin with a weight.
+    bins : Bins
+        The bins with a weight.
+    coef : array, (bins, k)
+    """
+
+    grids: BinningMap
+    bins: Bins
+    coef: np.ndarray
+
+    @classmethod
+    def of(cls, grids: BinningMap, bins: Bins, Z: Any, coef: Any) -> BinnedModel:
+        """The model of the bins of Z with a non-zero weight in any output, and their grids."""
+        coef = np.asarray(coef) * Z.scale
+        used = np.any(coef != 0, axis=1)
+        bins = bins.select(used)
+        chosen = np.flatnonzero(np.diff(bins.starts))
+        return cls(grids.select(chosen), bins.grids(chosen), np.ascontiguousarray(coef[used]))
+
+    @property
+    def map(self) -> BinMap:
+        """The features of the bins with a weight, each 1 for the rows in its bin."""
+        return BinMap(self.grids, self.bins)
+
+    def decision(self, X: Any) -> np.ndarray:
+        """(n, k) values for scaled rows X (n, d)."""
+        return self.grids.decision(X, self.bins, self.coef)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "widths": self.grids.widths,
+            "offsets": self.grids.offsets,
+            "keys": self.bins.keys,
+            "starts": self.bins.starts,
+            "coef": self.coef,
+        }
+
+    def header(self) -> dict[str, Any]:
+        return {"grids": {"kernel": self.grids.kernel, "gamma": self.grids.gamma}}
+
+    def describe(self) -> dict[str, Any]:
+        gamma = self.grids.gamma
+        return {
+            "model_size": len(self.coef),
+            "kernel_params": {"gamma": gamma, "sigma": 1 / gamma},
+        }
+
+
+class BinnedMethod(Method):
+    """A method whose model is a `BinnedModel`.
+
+    default_loss: the loss where none is given, None for that of the task.
+    """
+
+    default_loss: ClassVar[str | None] = None
+    evaluates_steps = True
+    # the wider the kernel, the more grids it takes to estimate it as well
+    loo_slack = 0.01
+    arrays: ClassVar[dict[str, Array]] = {
+        "coef": Array("f", "bins outputs"),
+        "widths": Array("f", "grids inputs"),
+        "offsets": Array("f", "grids inputs"),
+        "keys": Array("u", "bins"),
+        "starts": Array("i", "grids+1", cuts="bins"),
+    }
+
+    def loss(self, settings: Settings, task: str) -> losses.Loss:
+        if settings.loss is None and self.default_loss is not None:
+            return losses.get_loss(self.default_loss)
+        return super().loss(settings, task)
+
+    def prepare(self, problem: Problem, settings: Settings) -> None:
+        self.memory_left(problem.X, settings)
+
+    def count(self, X: Any, settings: Settings) -> int:
+        """How many grids the rows X get."""
+        return settings.n_grids
+
+    def entry_bytes(self, settings: Settings, number: int) -> int:
+        """What training takes for each row and grid, where a bin number takes `number` bytes."""
+        return number
+
+    def vectors(self, settings: Settings, X: Any) -> int:
+        # up to three numbers a width, and the offset
+        return BinMap.width * self.count(X, settings)
+
+    def memory_left(self, X: Any, settings: Settings) -> float:
+        """MiB that the bin numbers leave; UsageError where they do not fit, before any is made."""
+        n_rows, available = getattr(X, "share", (X.shape[0], None))
+        size = self.entry_bytes(settings, 2 if n_rows < 2**16 else 4)
+        limit = settings.max_memory or available or env.available_memory_mb()
+        number = self.count(X, settings)
+        needed = size * number * n_rows / 2**20
+        if needed > limit:
+            allowed = "--max-memory is" if settings.max_memory else "there are only"
+            fitting = int(limit * 2**20 / (size * n_rows))
+            advice = f"at most {fitting:,} grids fit" if fitting else "not one grid fits"
+            raise UsageError(
+                f"--n-grids is {number}; the bin numbers of {n_rows:,} rows take {needed:,.0f} "
+                f"MiB, but {allowed} {limit:,.0f} MiB; {advice}"
+            )
+        return limit - needed
+
+    def grids(self, problem: Problem, settings: Settings) -> BinningMap:
+        """All grids, once it is certain that their bin numbers fit into memory."""
+        self.memory_left(problem.X, settings)
+        gamma = kernel_params(problem, settings)["gamma"]
+        count = self.count(problem.X, settings)
+        return sample_grids(settings.kernel, problem.n_inputs, count, settings.seed, gamma=gamma)
+
+    def restore(self, header, arrays, settings) -> BinnedModel:
+        if not np.all(arrays["widths"] > 0):
+            raise DataError("array widths has values that are not above 0")
+        kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
+        grids = BinningMap(kernel, gamma, arrays["widths"], arrays["offsets"])
+        return BinnedModel(grids, Bins(arrays["keys"], arrays["starts"]), arrays["coef"])
+
+
+def numbered(grids: BinningMap, X: Any) -> tuple[Bins, Any]:
+    """The bins that the rows of X are in, and the features."""
+    if hasattr(X, "features"):
+        return number_parts(grids, X)
+    ids, bins = grids.number(X)
+    return bins, BinnedMatrix(ids, bins.starts)
+
+
+def step_callback(problem: Problem, grids: BinningMap, bins: Bins) -> Callable | None:
+    """The callback of a solver for the weights of these bins; see `callbacks.evaluating`."""
+    return evaluating(problem, lambda X: grids.transform(X, bins).__matmul__)
+
+
+def solve_liblinear_each(Z: Any, problem: Problem, settings: Settings, penalty: str, callback: Any = None) -> Solution:
+    """LIBLINEAR's solution for each output over the bins Z; penalty: l1 or l2."""
+    limits = budget(problem, settings)
+
+    def solve(y, tell):
+        own = {"penalty": penalty, "seed": settings.seed}
+        return solve_liblinear(Z, y, settings.lam, problem.loss, limits, callback=tell, **own)
+
+    return each_output(problem.Y, solve, callback)
+
+
+def fitted(
+    grids: BinningMap,
+    bins: Bins,
+    Z: Any,
+    solution: Solution,
+    clock: Clock,
+    details: dict[str, Any] | None = None,
+) -> Fitted:
+    """The model of the bins with a weight, and what was measured of all bins.
+
+    Wu et al. 2016: kappa is D / R, and by eq. 10 at least the mean over grids of N over the rows in
+    the fullest bin.
+    """
+    fullest = np.maximum.reduceat(Z.squares(), Z.starts[:-1]) / Z.scale**2
+    measured = {
+        "n_grids": Z.n_grids,
+        "n_features": Z.shape[1],
+        "kappa": Z.shape[1] / Z.n_grids,
+        "kappa_bound": float(np.mean(Z.shape[0] / fullest)),
+    }
+    model = BinnedModel.of(grids, bins, Z, solution.coef)
+    return Fitted(model, solution, measured | (details or {}), clock.seconds)

@@ -1,0 +1,45 @@
+"""What trials of one training share, kept by what determines it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Cache:
+    """One value of each kind, made anew when its key changes.
+
+    Features of many inputs take longer to draw than everything else, and two sets of them may not
+    fit into memory. A new value of a kind therefore replaces the last one, which is dropped first.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[Hashable, Any]] = {}
+
+    def get(self, kind: str, key: Hashable, make: Callable[[], T]) -> T:
+        """The value of that kind for the key: the one that is there, or what `make` returns."""
+        if kind in self._entries and self._entries[kind][0] == key:
+            return self._entries[kind][1]
+        self._entries.pop(kind, None)
+        value = make()
+        self._entries[kind] = (key, value)
+        return value
+
+    def keep_only(self, *kinds: str) -> None:
+        """Drop the values of all other kinds."""
+        self._entries = {kind: self._entries[kind] for kind in kinds if kind in self._entries}
+
+
+class Same:
+    """A key for an object itself: equal to nothing but the same object."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)

@@ -1,0 +1,57 @@
+"""What is told of a solver's steps: the error on held-out rows, and progress to whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rfx.fitting.problem import Problem
+
+# Held-out rows -> a function of weights, (D,) or (D, k), that gives decision values (m,) or (m, k).
+Decide = Callable[[Any], Callable[[Any], Any]]
+
+
+def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> Callable | None:
+    """The callback of a solver that reports weights; None where nobody listens.
+
+    Where the problem has a curve, the entry of each step gets ``error``, outside of the solver's
+    clock. Outputs that are solved one after the other have zero decision values until their turn.
+
+    Parameters
+    ----------
+    problem : Problem
+    decide : callable
+        See `Decide`.
+    offset : float or array (k,)
+        Added to the decision values.
+    """
+    progress, n_outputs = telling(problem), problem.n_outputs
+    if problem.curve is None:
+        return progress
+    curve = problem.curve
+    decision = decide(curve.X)
+    values = np.zeros((curve.X.shape[0], n_outputs))
+    offset = np.broadcast_to(offset, n_outputs)
+
+    def tell(entry, coef):
+        found = np.asarray(decision(coef()))
+        if found.ndim == 1:
+            output = entry.get("output", 0)
+            values[:, output] = found + offset[output]
+        else:
+            values[...] = found + offset
+        entry["error"] = curve.error(values[:, 0] if n_outputs == 1 else values)
+        if progress is not None:
+            progress(entry, coef)
+
+    return tell
+
+
+def telling(problem: Problem) -> Callable | None:
+    """The callback that passes steps on to the problem's listener, with ``outputs``, their number."""
+    progress = problem.progress
+    if progress is None:
+        return None
+    return lambda entry, _: progress(entry | {"outputs": problem.n_outputs})

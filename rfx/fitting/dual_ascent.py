@@ -1,0 +1,77 @@
+"""What the methods by dual coordinate ascent share: a variable for every row.
+
+The rows are therefore finitely many and known beforehand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rfx.data.stream import Source, Stream
+from rfx.errors import UsageError
+from rfx.fitting import virtual_examples
+from rfx.fitting.learned import Learned
+from rfx.fitting.preprocessing import input_dtype
+from rfx.fitting.settings import Settings
+from rfx.fitting.streaming import Learner, StreamMethod
+from rfx.options import Option
+
+GAP = Option(
+    "gap",
+    bool,
+    "Compute the duality gap at the end, which takes another pass over the rows.",
+    default=False,
+)
+
+
+class DualLearner(Learner):
+    """A learner whose steps are told which rows of the set they are for."""
+
+    def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
+        return self.solver.step(X, Y, index)
+
+
+class DualMethod(StreamMethod):
+    """A method by dual coordinate ascent.
+
+    With --gap the results row has the un-normalised objective P and the gap P - D at the end.
+    """
+
+    incremental = False
+    without = ("softmax",)
+    default_losses = StreamMethod.default_losses | {"multiclass": "hinge"}
+
+    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        super().check(settings, given)
+        if virtual_examples.endless(settings):
+            raise UsageError(f"--virtual has no end, but method {self.name} keeps a number for every row; give --virtual-copies")
+        if settings["replace"]:
+            raise UsageError(f"--replace may give a step the same row twice, which method {self.name} does not take; leave it out")
+
+    def check_stream(self, settings: Settings, source: Source) -> None:
+        if not source.rewindable:
+            raise UsageError(f"method {self.name} has to know the number of rows beforehand, but {source.name} is read once; give a file")
+        if settings["head"] is not None:
+            raise UsageError(f"--head is {settings['head']}, but method {self.name} has to count all rows; leave it out")
+        if settings.get("class_weight") is not None:
+            raise UsageError(f"method {self.name} has to know the weights of all rows beforehand; --class-weight is not for --stream")
+        super().check_stream(settings, source)
+
+    def check_further(self, settings: Settings) -> None:
+        raise UsageError(f"method {self.name} keeps a number for every row of a set; use fit, or another method")
+
+    def finished(self, learned: Learned, settings: Settings, learner: Learner, source: Source | None) -> dict[str, Any]:
+        if not settings.gap or source is None:
+            return {}
+        source.rewind()
+        dtype = input_dtype(settings)
+
+        def batches():
+            for X, y, index in Stream(source, 4096):
+                yield learned.inputs.transform(X, dtype), learned.encode(y), index
+
+        primal, dual = learner.solver.bounds(batches())
+        n = learned.n_counted
+        return {"objective": n * primal, "gap": n * (primal - dual)}

@@ -1,0 +1,136 @@
+"""What the methods with kernel functions share: f(x) = sum_i coef_i k(s_i, x) + intercept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import kernels
+from rfx.errors import DataError
+from rfx.fitting import memory
+from rfx.fitting.method import Method, scalars
+from rfx.fitting.options import CHOSEN_GAMMA, DTYPE, KERNEL, MAX_ITER, MAX_MEMORY
+from rfx.fitting.settings import Settings
+from rfx.model import Array
+
+# Sparse rows that are dense at a time, at least, where kernel values are made (rfx.kernels.blocks).
+SPARSE_ROWS = 128
+
+OPTIONS = (
+    KERNEL.but(choices=lambda: [name for name, own in kernels.KERNELS.items() if own.metric]),
+    CHOSEN_GAMMA,
+    MAX_ITER,
+    DTYPE,
+    MAX_MEMORY,
+)
+
+
+@dataclass(frozen=True)
+class ExpansionModel:
+    """f(x) = sum_i coef_i k(s_i, x) + intercept.
+
+    Parameters
+    ----------
+    kernel : str
+    params : dict
+        The kernel's parameters.
+    support : array or CSR matrix, (m, d)
+        The scaled rows s_i.
+    coef : array, (m, k)
+    intercept : array, (k,)
+    dtype : type or None
+        The type of kernel values in a prediction; None for that of the rows.
+    """
+
+    kernel: str
+    params: dict[str, Any]
+    support: Any
+    coef: np.ndarray
+    intercept: np.ndarray
+    dtype: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        kernel: str,
+        params: dict[str, Any],
+        rows: Any,
+        coef: Any,
+        intercept: np.ndarray,
+        dtype: Any = None,
+    ) -> ExpansionModel:
+        """The model of the rows with a non-zero coefficient in any output."""
+        used = np.flatnonzero(np.any(coef != 0, axis=1))
+        return cls(kernel, params, rows[used], coef[used], intercept, dtype)
+
+    def decision(self, X: Any) -> np.ndarray:
+        """(n, k) values for scaled rows X (n, d)."""
+        if not len(self.coef):
+            return np.zeros((X.shape[0], len(self.intercept))) + self.intercept
+        values = kernels.decision(self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype)
+        return np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {f"kernel_{key}": np.asarray(value) for key, value in self.params.items()}
+        if isinstance(self.support, np.ndarray):
+            found["support"] = self.support
+        else:
+            rows = self.support.tocsr()
+            found |= {f"support_{name}": getattr(rows, name) for name in ("data", "indices", "indptr")}
+        return found | {"coef": self.coef, "intercept": self.intercept}
+
+    def header(self) -> dict[str, Any]:
+        return {"n_inputs": self.support.shape[1]}
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "n_features": None,
+            "model_size": len(self.coef),
+            "kernel_params": scalars(self.params),
+        }
+
+    @classmethod
+    def restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, dtype: Any = None) -> ExpansionModel:
+        """The model of a file's header and arrays."""
+        kernel = kernels.get_kernel(settings.kernel)
+        missing = {key for key in kernel.optional if f"kernel_{key}" not in arrays}
+        values = {key: arrays[f"kernel_{key}"] for key in kernel.parameters if key not in missing}
+        params = {key: float(v) if v.ndim == 0 else v for key, v in values.items()}
+        coef = arrays["coef"]
+        if "support" in arrays:
+            support = arrays["support"]
+        else:
+            parts = tuple(arrays[f"support_{name}"] for name in ("data", "indices", "indptr"))
+            support = sp.csr_matrix(parts, shape=(len(coef), header["n_inputs"]))
+        return cls(settings.kernel, params, support, coef, arrays["intercept"], dtype)
+
+
+class ExpansionMethod(Method):
+    """A method whose model is an `ExpansionModel`."""
+
+    arrays: ClassVar[dict[str, Array]] = {
+        "coef": Array("f", "vectors outputs"),
+        "intercept": Array("f", "outputs"),
+        "support": Array("f", "vectors inputs"),
+        # or as CSR
+        "support_data": Array("f", "entries"),
+        "support_indices": Array("i", "entries", places="inputs"),
+        "support_indptr": Array("i", "vectors+1", cuts="entries"),
+    }
+
+    def vectors(self, settings: Settings, X: Any) -> int:
+        # kernels make sparse rows dense a few at a time
+        sparse = memory.stays_sparse(X, settings.scaling)
+        return min(X.shape[0], SPARSE_ROWS) if sparse else X.shape[0]
+
+    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
+        if header["n_inputs"] != header["info"]["n_inputs"]:
+            raise DataError("its rows are of another number of inputs")
+        parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
+        return self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
+
+    def restore(self, header, arrays, settings) -> Any:
+        return ExpansionModel.restored(header, arrays, settings)

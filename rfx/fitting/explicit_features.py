@@ -1,0 +1,157 @@
+"""The explicit features of the baselines of Dai et al. (2014): random ones (r-) and Nystrom's (n-)."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rfx.features import MAPS, FeatureMap, sample
+from rfx.features.nystrom import NystromMap
+from rfx.fitting.learned import Learned
+from rfx.fitting.options import MOST, N_FEATURES
+from rfx.fitting.preprocessing import input_dtype
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import FEATURES
+from rfx.fitting.streaming import Learner, Restored, StreamMethod
+from rfx.fitting.support_rows import SUPPORT, kernel_option, restored
+from rfx.model import Array
+from rfx.options import Option
+
+COUNT = 256
+
+
+class RandomFeatures(StreamMethod):
+    """w.z(x) with z the D random features of a map, divided by the root of D."""
+
+    options: ClassVar[tuple[Option, ...]] = (*StreamMethod.options, N_FEATURES.but(default=COUNT), FEATURES)
+    arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
+
+    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
+        parts = MAPS[header["map"]["name"]].saved_arrays()
+        # the map's inputs are the prepared rows, which principal components make fewer
+        own = {f"map_{name}": Array(part.kind, part.axes.replace("inputs", "prepared")) for name, part in parts.items()}
+        return self.arrays | own
+
+    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        super().check(settings, given)
+        kernel, count = settings.kernel, settings.n_features
+        MAPS[kernel].check_variant(kernel, count, settings.features)
+
+    def features(self, learned: Learned, settings: Settings) -> FeatureMap:
+        """The map of the prepared rows."""
+        return sample(
+            settings.kernel,
+            learned.n_prepared,
+            settings.n_features,
+            settings.seed,
+            dtype=input_dtype(settings),
+            variant=settings.features,
+            **learned.kernel_params,
+        )
+
+    def predictor(self, header, arrays, settings: Settings, known: Restored):
+        parts = {name[4:]: v for name, v in arrays.items() if name.startswith("map_")}
+        features = Scaled(FeatureMap.from_header(header["map"], parts))
+        return partial(_weighted, features, arrays["coef"])
+
+
+class NystromFeatures(StreamMethod):
+    """w.z(x) with z the Nystrom features of landmarks drawn from the rows.
+
+    The results row has the seconds that making them took apart.
+    """
+
+    options: ClassVar[tuple[Option, ...]] = (
+        *StreamMethod.options,
+        kernel_option(),
+        Option("n_features", int, "Number D of landmarks.", low=1, high=MOST, default=COUNT),
+    )
+    arrays = StreamMethod.arrays | SUPPORT
+
+    def n_landmarks(self, settings: Settings) -> int:
+        return settings.n_features
+
+    def features(self, learned: Learned, settings: Settings) -> tuple[NystromMap, float]:
+        """The map of the landmarks, and the seconds that it took."""
+        start = time.perf_counter()
+        # the sample of the survey is in random order
+        landmarks = np.asarray(learned.sample[: settings.n_features], np.float64)
+        params, dtype = learned.kernel_params, input_dtype(settings)
+        feature_map = NystromMap(settings.kernel, landmarks, params, dtype)
+        return feature_map, time.perf_counter() - start
+
+    def predictor(self, header, arrays, settings: Settings, known: Restored):
+        return _support(settings, known.kernel_params, arrays["support"], arrays["coef"]).values
+
+
+def _support(settings: Settings, params: dict, rows: Any, coef: np.ndarray) -> Any:
+    # coefficients of near-dependent landmarks cancel: float64
+    return restored(settings, params, rows, coef, np.float64)
+
+
+class Scaled:
+    """Prepared rows -> features divided by the root of their number."""
+
+    def __init__(self, feature_map: FeatureMap) -> None:
+        self.map = feature_map
+
+    def __call__(self, X: Any) -> np.ndarray:
+        Z = self.map.transform(X)
+        Z *= Z.dtype.type(1 / math.sqrt(self.map.n_features))
+        return Z
+
+
+def _weighted(features: Scaled, w: np.ndarray, X: Any) -> np.ndarray:
+    """(n, outputs) float64 values of w.z(x)."""
+    return np.asarray(features(X) @ w, np.float64)
+
+
+class RandomLearner(Learner):
+    """The learner of a solver for weights `solver.w` over random features."""
+
+    def __init__(self, solver: Any, feature_map: FeatureMap) -> None:
+        super().__init__(solver)
+        self.map = feature_map
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        own = {f"map_{name}": values for name, values in self.map.arrays.items()}
+        return {"coef": self.solver.w} | own
+
+    def describe(self) -> dict[str, Any]:
+        size = len(self.solver.w)
+        return {"n_features": self.map.n_features, "model_size": size}
+
+    def header(self) -> dict[str, Any]:
+        return {"map": self.map.header()}
+
+
+class NystromLearner(Learner):
+    """The learner of a solver for weights `solver.w` over Nystrom features.
+
+    It predicts by the landmarks' coefficients, as its model file does: rank kernel values a row, no
+    rank^2 operations for z(x).
+    """
+
+    def __init__(self, solver: Any, feature_map: NystromMap, settings: Settings, seconds: float) -> None:
+        super().__init__(solver)
+        self.map, self.settings, self.seconds = feature_map, settings, seconds
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        return {"support": self.map.landmarks, "coef": self.map.fold(self.solver.w)}
+
+    def predict(self, X: Any) -> np.ndarray:
+        coef = self.map.fold(self.solver.w)
+        return _support(self.settings, self.map.params, self.map.landmarks, coef).values(X)
+
+    def describe(self) -> dict[str, Any]:
+        rank = self.map.n_features
+        return {
+            "n_features": self.settings.n_features,
+            "model_size": rank,
+            "rank": rank,
+            "seconds_nystrom": self.seconds,
+        }

@@ -1,0 +1,87 @@
+"""What a survey of a stream's rows teaches before the first step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rfx.data.scaling import TargetScaler
+from rfx.data.schema import Schema
+from rfx.data.survey import Inputs
+from rfx.fitting import targets
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a survey of the rows teaches before the first step.
+
+    Parameters
+    ----------
+    task, classes, target_scaler, loss
+        As of a `Preprocessing` and a `Problem`.
+    inputs : Inputs
+        Scaling, unit length and principal components.
+    kernel_params : dict
+    n_rows, n_inputs, n_targets, n_prepared : int
+        Rows, raw inputs, targets of a row, and inputs once they are prepared.
+    sample : array, (m, n_prepared)
+        Some of the rows, prepared, in random order.
+    steps : list of dict
+        How the bandwidth was chosen.
+    weight_sum : float or None
+        The sum of the sample weights.
+    schema : Schema or None
+        The labels' spelling, for messages.
+    """
+
+    task: str
+    classes: np.ndarray | None
+    target_scaler: TargetScaler | None
+    loss: Any
+    inputs: Inputs
+    kernel_params: dict[str, Any]
+    n_rows: int
+    n_inputs: int
+    n_targets: int
+    n_prepared: int
+    sample: np.ndarray
+    steps: list[dict[str, Any]]
+    weight_sum: float | None = None
+    schema: Schema | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        if self.classes is None:
+            return self.n_targets
+        return 1 if len(self.classes) <= 2 else len(self.classes)
+
+    @property
+    def n_counted(self) -> float:
+        """How many rows the sample weights make of them."""
+        return self.n_rows if self.weight_sum is None else self.weight_sum
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Targets (n, outputs) of raw ones."""
+        softmax = self.loss.name == "softmax"
+        return targets.encode(y, self.classes, self.target_scaler, softmax, self.schema)
+
+    def header(self) -> dict[str, Any]:
+        """For model files and checkpoints."""
+        p = self.inputs.pca
+        found = {
+            "unit": self.inputs.unit,
+            "centred": None if p is None else p.centred,
+            "kernel_params": {k: np.asarray(v).tolist() for k, v in self.kernel_params.items()},
+            "n_rows": self.n_rows,
+            "n_inputs": self.n_inputs,
+            "n_prepared": self.n_prepared,
+            "n_targets": self.n_targets,
+        }
+        return found if self.weight_sum is None else found | {"weight_sum": self.weight_sum}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Principal components, for model files and checkpoints."""
+        p = self.inputs.pca
+        return {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}

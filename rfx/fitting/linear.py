@@ -1,0 +1,274 @@
+"""What the methods with random features share: their options, drawing a map, the linear model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rfx.errors import DataError, UsageError
+from rfx.features import MAPS, FeatureMap, leverage, sample
+from rfx.fitting import weights
+from rfx.fitting.cache import Cache, Same
+from rfx.fitting.callbacks import evaluating
+from rfx.fitting.method import Method, kernel_params, scalars
+from rfx.fitting.options import (
+    CHOSEN_GAMMA,
+    DTYPE,
+    KERNEL,
+    LOSS,
+    MAX_ITER,
+    MAX_MEMORY,
+    MOST,
+    N_FEATURES,
+)
+from rfx.fitting.problem import Problem
+from rfx.fitting.settings import Settings
+from rfx.model import Array
+from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.options import Option
+
+PREDICTION_BYTES = 4 * 2**20
+# Features in the pool for each that is chosen, where --pool says nothing.
+POOL_SHARE = 10
+
+
+def _variants() -> dict[str, str]:
+    """The variants of all maps."""
+    found: dict[str, list[str]] = {}
+    for kind in dict.fromkeys(MAPS.values()):
+        for name, meaning in kind.variants.items():
+            found.setdefault(name, []).extend([meaning] if meaning else [])
+    return {name: " or ".join(dict.fromkeys(meanings)) for name, meanings in found.items()}
+
+
+FEATURES = Option("features", str, "Variant of the kernel's features.", _variants, default="offset")
+CHOOSE = Option(
+    "choose",
+    str,
+    "How the features are chosen from a pool of more of them; by default there is no pool.",
+    {"leverage": "drawn by their ridge leverage on the training rows, which pays for smooth kernels and for perceptrons"},
+)
+POOL = Option(
+    "pool",
+    int,
+    f"Number of features in the pool that --choose takes them from; by default {POOL_SHARE} for each.",
+    low=1,
+    high=MOST,
+)
+OFFSET = Option(
+    "offset",
+    str,
+    "With squared loss: subtract the mean of the targets, labels too.",
+    {"none": "", "mean": ""},
+    default="none",
+)
+OPTIONS = (
+    KERNEL.but(choices=lambda: list(MAPS)),
+    CHOSEN_GAMMA,
+    FEATURES,
+    N_FEATURES,
+    LOSS,
+    MAX_ITER,
+    DTYPE,
+    MAX_MEMORY,
+)
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """f(x) = coef' phi(x) + offset.
+
+    Parameters
+    ----------
+    map : FeatureMap
+        The D features with a weight, unscaled.
+    coef : array, (D, k)
+    offset : array, (k,), or None
+        Of models with --offset.
+    """
+
+    map: FeatureMap
+    coef: np.ndarray
+    offset: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, feature_map: FeatureMap, coef: Any, offset: np.ndarray | None = None) -> LinearModel:
+        """The model of the features with a non-zero weight in any output."""
+        coef = np.asarray(coef)
+        used = np.flatnonzero(np.any(coef != 0, axis=1))
+        if len(used) == feature_map.n_features:
+            return cls(feature_map, coef, offset)
+        return cls(feature_map.select(used), coef[used], offset)
+
+    @property
+    def letters(self) -> bytes | None:
+        """The letters of sequences that the map knows; None for other rows."""
+        found = self.map.params.get("alphabet")
+        return None if found is None else bytes(found)
+
+    def decision(self, X: Any) -> np.ndarray:
+        """(n, k) values for scaled rows X (n, d)."""
+        return self.shifted(linear_decision(self.map, self.coef, X))
+
+    def shifted(self, values: np.ndarray) -> np.ndarray:
+        """The values (n, k) with the offset added."""
+        return values if self.offset is None else values + self.offset
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        found = {f"map_{key}": value for key, value in self.map.arrays.items()}
+        found["coef"] = self.coef
+        return found if self.offset is None else found | {"offset": self.offset}
+
+    def header(self) -> dict[str, Any]:
+        return {"map": self.map.header()}
+
+    def describe(self) -> dict[str, Any]:
+        return {"model_size": self.map.n_features, "kernel_params": scalars(self.map.params)}
+
+
+class LinearMethod(Method):
+    """A method whose model is a `LinearModel`. `offsets` says which settings save an offset."""
+
+    arrays: ClassVar[dict[str, Array]] = {"coef": Array("f", "features outputs")}
+
+    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        super().check(settings, given)
+        kernel, pool = settings.kernel, settings.get("pool")
+        MAPS[kernel].check_variant(kernel, self.n_drawn(settings), settings.features)
+        if "choose" in settings and pool and not settings.choose:
+            raise UsageError(f"--pool is {pool}, which has no effect unless --choose says how features are chosen from it")
+        if settings.get("choose") and self.n_drawn(settings) < settings.n_features:
+            raise UsageError(f"--pool is {pool}, which is fewer than the {settings.n_features} of --n-features to choose from it")
+
+    def n_drawn(self, settings: Settings) -> int:
+        """Features that are drawn: those of the pool, where there is one."""
+        if settings.get("choose"):
+            return settings.pool or POOL_SHARE * settings.n_features
+        return settings.n_features
+
+    def vectors(self, settings: Settings, X: Any) -> int:
+        return self.n_drawn(settings) * MAPS[settings.kernel].width
+
+    def offsets(self, settings: dict[str, Any] | Settings) -> bool:
+        """Whether models with these settings have an offset."""
+        return settings.get("offset") == "mean"
+
+    def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
+        if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
+            raise DataError("its map is of another number of inputs")
+        own = {"offset": Array("f", "outputs")} if self.offsets(header["params"]) else {}
+        parts = MAPS[header["map"]["name"]].saved_arrays()
+        return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
+
+    def restore(self, header, arrays, settings) -> LinearModel:
+        parts = {key[4:]: value for key, value in arrays.items() if key.startswith("map_")}
+        offset = arrays["offset"] if self.offsets(settings) else None
+        return LinearModel(FeatureMap.from_header(header["map"], parts), arrays["coef"], offset)
+
+
+# ---------------------------------------------------------------------- drawing features
+
+
+def sampled(method: LinearMethod, problem: Problem, settings: Settings, lam: float, cache: Cache) -> FeatureMap:
+    """The map of the settings' kernel, variant and seed, its features chosen where they say so.
+
+    lam is the ridge parameter of --choose leverage.
+    """
+    count = method.n_drawn(settings)
+    pool = drawn(problem.X, settings, count, kernel_params(problem, settings), cache)
+    if settings.get("choose") is None:
+        return pool
+    curved = 1.0 if problem.loss.name == "squared" else leverage.NEAR_MARGIN
+    return leverage.draw(pool, problem.X, settings.n_features, lam / curved, settings.seed)
+
+
+def drawn(X: Any, settings: Settings, count: int, params: dict, cache: Cache) -> FeatureMap:
+    """`count` features with these kernel parameters, adapted to X where the variant asks for it.
+
+    Trials, and the fit after them, take what was drawn last where it would be drawn again.
+    """
+    kernel, seed, variant, dtype = settings.kernel, settings.seed, settings.features, settings.dtype
+    key = (kernel, X.shape[1], count, seed, dtype, variant, repr(sorted(params.items())))
+    found = cache.get(
+        "map",
+        key,
+        lambda: sample(kernel, X.shape[1], count, seed, dtype=np.dtype(dtype), variant=variant, **params),
+    )
+    return found.fit(X, variant)
+
+
+def target_offset(problem: Problem, settings: Settings) -> np.ndarray:
+    """(k,) what --offset subtracts from the targets; UsageError where the loss does not allow it."""
+    if settings.offset != "mean":
+        return np.zeros(problem.n_outputs)
+    if problem.loss.name != "squared":
+        raise UsageError(f"--offset is mean, which is for squared loss, but --loss is {problem.loss.name}")
+    return weights.mean(problem.Y, problem.weights)
+
+
+def check_path(settings: Settings) -> None:
+    """Refuse --lam-path with a solver that starts every lambda anew."""
+    if settings.solver != "rfx":
+        raise UsageError(f"--lam-path needs --solver rfx; {settings.solver} starts every lambda anew")
+
+
+def step_callback(
+    problem: Problem,
+    feature_map: FeatureMap,
+    settings: Settings,
+    scale: float = 1.0,
+    offset: Any = 0.0,
+) -> Callable | None:
+    """The callback of a solver for weights over scale * feature_map; see `callbacks.evaluating`."""
+    limit = settings.max_memory
+    matvec = lambda X: feature_matrix(feature_map, X, scale, limit).matvec
+    return evaluating(problem, matvec, offset)
+
+
+# ---------------------------------------------------------------------- decision values
+
+
+def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.ndarray:
+    """(n, k) float64 values of coef' phi(x) for the rows of X, by blocks that stay in cache."""
+    if not feature_map.n_features:
+        return np.zeros((X.shape[0], coef.shape[1]))
+    quick = feature_map.quick_decision(X, coef)
+    if quick is not None:
+        return quick
+    size = feature_map.n_features * feature_map.dtype.itemsize
+    Z = MapMatrix(feature_map, X, block=max(32, PREDICTION_BYTES // size))
+    if coef.shape[1] == 1:
+        return Z.matvec(coef[:, 0])[:, None]
+    return Z.matvec(coef)
+
+
+class ValidationRows:
+    """Decision values of the same rows by one map after another of the same features.
+
+    The features are kept from the second model on: one lambda after the other is evaluated.
+    """
+
+    def __init__(self, X: Any, memory_mb: float | None) -> None:
+        self.X, self.memory_mb = X, memory_mb
+        self._map: Any = None
+        self._features: Any = None
+
+    @classmethod
+    def of(cls, X: Any, settings: Settings, cache: Cache) -> ValidationRows:
+        """Those of the rows X, kept in the cache."""
+        return cache.get("validation rows", Same(X), lambda: cls(X, settings.max_memory))
+
+    def decision(self, model: Any) -> np.ndarray:
+        """(m, k) values of a `LinearModel`."""
+        if self._map is not model.map:
+            self._map, self._features = model.map, None
+            return model.decision(self.X)
+        quick = model.map.quick_decision(self.X, model.coef)
+        if quick is not None:
+            return model.shifted(quick)
+        if self._features is None:
+            self._features = feature_matrix(model.map, self.X, max_mb=self.memory_mb)
+        return model.shifted(self._features.matvec(model.coef))

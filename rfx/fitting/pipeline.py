@@ -1,0 +1,277 @@
+"""A trained model with all it takes to predict from raw rows; this is what a model file holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from rfx import kernels, losses, parallel, plugins
+from rfx import model as model_file
+from rfx.data.scaling import Scaler, TargetScaler
+from rfx.data.schema import Schema
+from rfx.errors import DataError
+from rfx.fitting.calibration import Calibration
+from rfx.fitting.method import Method
+from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
+from rfx.fitting.settings import Settings
+
+ARRAYS = {
+    "scaler_shift": model_file.Array("f", "inputs"),
+    "scaler_scale": model_file.Array("f", "inputs"),
+    "classes": model_file.Array("f", "classes"),
+}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Preprocessing and model of one training. It never changes.
+
+    Parameters
+    ----------
+    method : Method
+        What trained it.
+    settings : Settings
+        The options as they were asked for: words such as ``validation`` are still words.
+    preprocessing : Preprocessing
+    model : Model or None
+        None for a pipeline that only labels and scores decision values.
+    loss : Loss
+    info : dict
+        How it was made, in the columns of a results row.
+    trace : list of dict
+        What the solver reported step by step.
+    calibration : Calibration or None
+        Turns decision values into probabilities.
+    path : tuple of Pipeline
+        With --lam-path: the pipelines of all lambdas, from the largest to the smallest.
+    """
+
+    method: Method
+    settings: Settings
+    preprocessing: Preprocessing
+    model: Any
+    loss: losses.Loss
+    info: dict[str, Any]
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    calibration: Calibration | None = None
+    path: tuple[Pipeline, ...] = ()
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        return self.method.name
+
+    @property
+    def task(self) -> str:
+        return self.preprocessing.task
+
+    @property
+    def classes(self) -> np.ndarray | None:
+        """The labels (n_classes,), ascending; None for a regression."""
+        return self.preprocessing.classes
+
+    @property
+    def target_scaler(self) -> TargetScaler | None:
+        return self.preprocessing.target_scaler
+
+    @property
+    def schema(self) -> Schema | None:
+        """How rows of a table become X and y."""
+        return self.preprocessing.schema
+
+    @property
+    def letters(self) -> bytes | None:
+        """The letters that the model knows, where its rows are sequences."""
+        return getattr(self.model, "letters", None)
+
+    def replace(self, **changes: Any) -> Pipeline:
+        """The same pipeline with other parts; ``classes`` and ``schema`` are those of its preprocessing."""
+        inner = {name: changes.pop(name) for name in ("classes", "schema") if name in changes}
+        if inner:
+            changes["preprocessing"] = replace(self.preprocessing, **inner)
+            changes["path"] = tuple(point.replace(**inner) for point in self.path)
+        return replace(self, **changes)
+
+    def with_info(self, **more: Any) -> Pipeline:
+        """The same pipeline, and those of its path, with more entries of ``info``."""
+        path = tuple(replace(point, info=point.info | more) for point in self.path)
+        return replace(self, info=self.info | more, path=path)
+
+    # ------------------------------------------------------------------ prediction
+
+    @parallel.one_blas_thread()
+    def decision_function(self, X: Any) -> np.ndarray:
+        """(n,) or (n, classes) values before they become labels; for a regression scaled targets.
+
+        Parameters
+        ----------
+        X : array or CSR matrix, (n, d)
+            Raw inputs.
+
+        Raises
+        ------
+        DataError
+            For another number of inputs, and naming the row where a value is not finite.
+        """
+        views = [self._decision(rows) for rows in self.method.views(self.settings, X)]
+        return sum(views[1:], views[0]) / len(views) if len(views) > 1 else views[0]
+
+    def _decision(self, X: Any) -> np.ndarray:
+        scaled = self.preprocessing.rows(X)
+        with silent():
+            values = self.model.decision(scaled)
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            row = np.argmin(finite) + 1
+            raise DataError(f"the model has no finite value for row {row}: its inputs are too large")
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def labels(self, decision: np.ndarray) -> np.ndarray:
+        """What predict returns, from decision_function's values."""
+        return self.preprocessing.labels(decision)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,) labels, or targets in their own units, of raw rows X (n, d)."""
+        return self.labels(self.decision_function(X))
+
+    def score(self, X: Any, y: Any) -> dict[str, Any]:
+        """``metric`` and ``score`` on raw rows X and targets y; see `Preprocessing.score`.
+
+        Warns of labels that the model never saw: rows with them count as wrong.
+        """
+        self.preprocessing.warn_of_unknown(y)
+        return self.evaluate(self.decision_function(X), y)
+
+    def evaluate(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
+        """What score returns, from decision_function's values."""
+        return self.method.score(self.preprocessing, decision, y)
+
+    # ------------------------------------------------------------------ files
+
+    def save(self, path: Any, **more: Any) -> int:
+        """Write the model file, or nothing where path is None.
+
+        Parameters
+        ----------
+        path : str, path or None
+        **more
+            Entries of the header, for whoever reads them again.
+
+        Returns
+        -------
+        int
+            Its size in bytes.
+        """
+        scaler = self.preprocessing.scaler.to_dict()
+        plain = {k: v for k, v in scaler.items() if not isinstance(v, np.ndarray)}
+        arrays = self.model.arrays() | {f"scaler_{k}": v for k, v in scaler.items() if isinstance(v, np.ndarray)}
+        target = self.target_scaler
+        header = self.model.header() | more
+        header |= {
+            "method": self.name,
+            "params": dict(self.settings),
+            "task": self.task,
+            "loss": self.loss.name,
+            "info": self.info,
+            "target_scaler": None if target is None else target.to_dict(),
+            "scaling": self.settings.scaling,
+            "scaler": plain,
+            "plugins": self._plugins(),
+            "schema": None if self.schema is None else self.schema.to_dict(),
+        }
+        if self.calibration is not None:
+            header["calibration"] = self.calibration.to_dict()
+        if self.classes is not None:
+            arrays["classes"] = self.classes
+        return model_file.write(path, header, arrays)
+
+    def _plugins(self) -> list[dict[str, Any]]:
+        """What of this comes from other packages, and which: kind, name, package."""
+        kernel = self.settings.get("kernel")
+        known = [("method", plugins.entries("rfx.methods"), self.name, type(self.method).__module__)]
+        if kernel:
+            kind = kernels.get_kernel(kernel)
+            known.append(("kernel", plugins.entries("rfx.feature_maps"), kernel, kind.__module__))
+        return [
+            {"kind": kind, "name": name, "package": plugins.package_of(entries[name])}
+            for kind, entries, name, module in known
+            if name in entries and not module.startswith("rfx.")
+        ]
+
+    @classmethod
+    def read(cls, method: Method, file: model_file.File) -> Pipeline:
+        """The pipeline of an open model file of that method.
+
+        Only the arrays that the method declares are read, once their shapes fit.
+
+        Raises
+        ------
+        DataError, KeyError
+            Where the file is damaged or lacks something.
+        """
+        header = file.header
+        forms, declared = file.forms(), ARRAYS | method.saved_arrays(header)
+        model_file.check_forms(forms, declared, sizes(method, header, forms))
+        return cls.of_state(method, header, file.arrays(declared))
+
+    @classmethod
+    def of_state(cls, method: Method, header: dict, arrays: dict) -> Pipeline:
+        """The pipeline of a model file's header and arrays; raises what `read` does."""
+        known = sizes(method, header, arrays)
+        model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
+        settings = Settings.resolve(type(method), header["params"])
+        task = header["task"]
+        own = {k[7:]: v for k, v in arrays.items() if k.startswith("scaler_")}
+        regression = task == "regression"
+        preprocessing = Preprocessing(
+            task,
+            Scaler.from_dict(header["scaler"] | own),
+            input_dtype(settings),
+            None if regression else arrays["classes"],
+            TargetScaler.from_dict(header["target_scaler"], known["outputs"]) if regression else None,
+            Schema.of_header(header),
+        )
+        calibration = header.get("calibration")
+        return cls(
+            method,
+            settings,
+            preprocessing,
+            method.restore(header, arrays, settings),
+            losses.get_loss(header["loss"], settings.get("epsilon")),
+            header["info"],
+            calibration=None if calibration is None else Calibration.from_dict(calibration, known["outputs"]),
+        )
+
+
+def silent() -> np.errstate:
+    """A context without numpy's warnings of an overflow; the result is checked instead."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def sizes(method: Method, header: dict, arrays: dict) -> dict[str, int]:
+    """The sizes of a model file's axes that its header and labels tell."""
+    if header["task"] not in (*CLASSIFICATION, "regression"):
+        raise DataError(f"its task is {header['task']!r:.40}")
+    found = {"inputs": header["info"]["n_inputs"], "outputs": 1}
+    if type(found["inputs"]) is not int or found["inputs"] < 0:
+        raise DataError(f"its number of inputs is {found['inputs']!r:.40}")
+    if header["task"] in CLASSIFICATION:
+        (count,) = arrays["classes"].shape
+        if not count:
+            raise DataError("it has no classes")
+        found["outputs"] = count if count > 2 else 1
+    elif method.several_targets:
+        found["outputs"] = n_targets(header)
+    return found
+
+
+def n_targets(header: dict) -> int:
+    """The targets of a row in the header of a regression's model; one where it says nothing."""
+    found = header.get("n_targets", 1)
+    if type(found) is not int or found < 1:
+        raise DataError(f"its number of targets is {found!r:.40}")
+    return found

@@ -1,0 +1,151 @@
+"""From raw rows and targets to those of a problem, and from decision values back to predictions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rfx.data.scaling import Scaler, TargetScaler
+from rfx.data.schema import NEVER_SEEN, Schema, label_text
+from rfx.errors import DataError, RfxWarning
+
+CLASSIFICATION = ("binary", "multiclass")
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What training rows teach about inputs and targets.
+
+    Parameters
+    ----------
+    task : str
+        ``regression``, ``binary`` or ``multiclass``.
+    scaler : Scaler
+        Of the inputs.
+    dtype : numpy.dtype
+        The type of the scaled inputs.
+    classes : array, (n_classes,), or None
+        The labels, ascending; None for a regression.
+    target_scaler : TargetScaler or None
+        None for classes.
+    schema : Schema or None
+        How rows of a table become X and y, and how labels are spelled.
+    """
+
+    task: str
+    scaler: Scaler
+    dtype: np.dtype
+    classes: np.ndarray | None = None
+    target_scaler: TargetScaler | None = None
+    schema: Schema | None = None
+
+    @classmethod
+    def learn(
+        cls,
+        scaler: Scaler,
+        y: Any,
+        task: str,
+        settings: Any,
+        *,
+        weights: Any = None,
+        classes: np.ndarray | None = None,
+        schema: Schema | None = None,
+    ) -> Preprocessing:
+        """From the scaling of the training rows, targets y (n,) and sample weights (n,) or None.
+
+        classes: the different labels, ascending; by default those of y.
+
+        Raises
+        ------
+        DataError
+            For more than two labels of a binary task, and targets that can't be scaled.
+        """
+        dtype = input_dtype(settings)
+        if task == "regression":
+            scaled = TargetScaler.fit(y, settings.target_scaling, weights)
+            return cls(task, scaler, dtype, target_scaler=scaled, schema=schema)
+        classes = np.unique(y) if classes is None else classes
+        if task == "binary" and len(classes) > 2:
+            raise DataError(f"the task is binary, but the targets have {len(classes)} values; set --task multiclass")
+        return cls(task, scaler, dtype, classes, schema=schema)
+
+    def rows(self, X: Any) -> Any:
+        """Scaled rows of raw X (n, d)."""
+        return self.scaler.transform(X, dtype=self.dtype)
+
+    def targets(self, y: Any) -> np.ndarray:
+        """Targets (n, k): scaled, or +-1 for each class against the others (one column for two)."""
+        if self.target_scaler is not None:
+            return self.target_scaler.transform(y)[:, None]
+        classes = self.classes
+        assert classes is not None
+        if len(classes) <= 2:
+            # the larger label is +1; where there is one class only, it keeps its sign
+            single = len(classes) < 2 and classes[0] <= 0
+            positive = np.inf if single else classes[-1]
+            return np.where(y == positive, 1.0, -1.0)[:, None]
+        return np.where(y[:, None] == classes[None, :], 1.0, -1.0)
+
+    def labels(self, decision: np.ndarray) -> np.ndarray:
+        """(n,) labels, or targets in their own units, of decision values (n,) or (n, k)."""
+        if self.target_scaler is not None:
+            return self.target_scaler.inverse(decision)
+        classes = self.classes
+        assert classes is not None
+        if decision.ndim == 2:
+            return classes[np.argmax(decision, axis=1)]
+        if len(classes) == 1:
+            return np.full(len(decision), classes[0])
+        return classes[(decision > 0).astype(int)]
+
+    def score(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
+        """``metric`` and ``score``: accuracy for classes, RMSE in units of the scaled target.
+
+        Raises
+        ------
+        DataError
+            Where no label of y is among the classes.
+        """
+        if self.target_scaler is not None:
+            error = decision - self.target_scaler.transform(np.asarray(y, float))
+            if error.shape != decision.shape:
+                raise DataError(f"targets of the shape {np.shape(y)} don't go with a model whose values have the shape {decision.shape}")
+            return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
+        assert self.classes is not None
+        if not np.isin(y, self.classes).any():
+            known, found = listed(self.classes, self.schema), listed(np.unique(y), self.schema)
+            raise DataError(f"none of the labels ({found}) is among the model's classes ({known})")
+        return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
+
+    def warn_of_unknown(self, y: Any) -> None:
+        """Warn of number labels y (n,) that are not among the classes.
+
+        Of words the reader of their file warns.
+        """
+        words = self.schema is not None and self.schema.labels is not None
+        if self.classes is None or words:
+            return
+        new = np.setdiff1d(y, self.classes)
+        if len(new):
+            found = listed(new, self.schema)
+            message = f"the rows have labels that the model never saw: {found}; {NEVER_SEEN}"
+            warnings.warn(message, RfxWarning, stacklevel=2)
+
+    def error(self, decision: np.ndarray, y: Any) -> float:
+        """The share of wrong labels, or the RMSE in units of the scaled target."""
+        found = self.score(decision, y)["score"]
+        return found if self.task == "regression" else 1.0 - found
+
+
+def input_dtype(settings: Any) -> np.dtype:
+    """The type of the scaled inputs."""
+    return np.dtype(settings.get("dtype") or "float64")
+
+
+def listed(labels: Any, schema: Schema | None = None) -> str:
+    """The first ten labels, for a message."""
+    shown = ", ".join(label_text(schema, label) for label in labels[:10])
+    return shown + (", …" if len(labels) > 10 else "")

@@ -1,0 +1,106 @@
+"""The problem that a method solves: scaled rows, encoded targets, loss, weights, and who listens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rfx.losses import Loss
+
+# Called with what a solver reports of a step, or with what selection has tried so far.
+Progress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Held-out rows whose error is evaluated at every step of a solver.
+
+    Parameters
+    ----------
+    X : array or CSR matrix, (m, d)
+        Scaled rows.
+    error : callable
+        Decision values (m,) or (m, k) to the error: the share of wrong labels, or the root mean
+        squared error in units of the scaled target.
+    """
+
+    X: Any
+    error: Callable[[np.ndarray], float]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is learnt from.
+
+    Parameters
+    ----------
+    X : array, CSR matrix, or rows on workers, (n, d)
+        Scaled inputs.
+    Y : array, (n, k)
+        Scaled targets of a regression; for classes -1 and +1, a column for each class against the
+        others, one column for two classes.
+    loss : Loss
+        The loss of one row and output.
+    task : str
+        ``regression``, ``binary`` or ``multiclass``.
+    weights : array, (n,), or None
+        Sample weights; None stands for ones.
+    deadline : float or None
+        Value of time.monotonic() at which training ends.
+    progress : callable or None
+        Told of every step.
+    curve : Curve or None
+        Held-out rows to evaluate at every step.
+    """
+
+    X: Any
+    Y: Any
+    loss: Loss
+    task: str
+    weights: np.ndarray | None = None
+    deadline: float | None = None
+    progress: Progress | None = None
+    curve: Curve | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def n_inputs(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def n_outputs(self) -> int:
+        return self.Y.shape[1]
+
+    def rows(self, index: np.ndarray) -> Problem:
+        """The problem of some of the rows, by their numbers, to which nobody listens."""
+        weights = None if self.weights is None else self.weights[index]
+        return replace(self, X=self.X[index], Y=self.Y[index], weights=weights).quiet()
+
+    def less(self, offset: np.ndarray) -> Problem:
+        """The problem with the offset (k,) subtracted from the targets."""
+        return replace(self, Y=self.Y - offset)
+
+    def quiet(self) -> Problem:
+        """The same problem without progress and curve."""
+        return replace(self, progress=None, curve=None)
+
+
+class Clock:
+    """Seconds by the name of what took them."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def timed(self, name: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Call the function and add its time to `name`."""
+        start = time.perf_counter()
+        found = function(*args, **kwargs)
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        return found

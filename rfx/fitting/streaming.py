@@ -1,0 +1,689 @@
+"""Methods that learn batch by batch, from arrays, files, standard input, or rows without end.
+
+Training can be stopped, saved and taken up again at any batch. The objective is a mean:
+nu/2 ||f||^2 + E L(f(x), y) with nu = lam / n (Dai et al. 2014, equation 1). With sample weights it is
+the weighted mean, so that a row of weight 2 counts as two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import losses, parallel
+from rfx.data.pca import PCA
+from rfx.data.stream import ArraySource, Source, Stream
+from rfx.data.survey import SAMPLE, Inputs, Survey
+from rfx.errors import DataError, UsageError
+from rfx.fitting import bandwidth, checkpoints, stream_weights, targets, virtual_examples, weights
+from rfx.fitting.learned import Learned
+from rfx.fitting.method import Method, scalars
+from rfx.fitting.pipeline import Pipeline, n_targets, silent
+from rfx.fitting.preprocessing import Preprocessing, input_dtype
+from rfx.fitting.problem import Progress
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import HEAD, OPTIONS
+from rfx.fitting.training import Trainer
+from rfx.model import Array
+from rfx.options import Option
+
+# Rows for one prediction at a time; a curve has a point each time the samples grew by this factor.
+ROWS, GROWTH = 8192, 1.3
+# Seconds between reports of progress.
+TELL = 0.2
+
+
+class Learner:
+    """A solver while it learns, and how its state becomes a model; it can be pickled.
+
+    Parameters
+    ----------
+    solver : object
+        With ``t``, ``step``, ``predictions``, ``state()`` and ``restore(state)``.
+    """
+
+    def __init__(self, solver: Any) -> None:
+        self.solver = solver
+
+    def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
+        """One step over prepared rows with these numbers and weights; the mean loss before it."""
+        return self.solver.step(X, Y, own)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The arrays of the model."""
+        raise TypeError(f"{type(self).__name__} does not define parameters")
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n, outputs) values of f for prepared rows."""
+        return self.solver.predictions(X)
+
+    def follow(self, X: Any) -> Callable[[], np.ndarray]:
+        """A function of no arguments that gives f of prepared rows, again and again."""
+        return lambda: self.predict(X)
+
+    def describe(self) -> dict[str, Any]:
+        """``n_features``, ``model_size`` and the like."""
+        raise TypeError(f"{type(self).__name__} does not define describe")
+
+    def header(self) -> dict[str, Any]:
+        """What the model file's header has of it."""
+        return {}
+
+
+@dataclass(frozen=True)
+class StreamModel:
+    """f of prepared rows, with the preparation behind the scaling.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Unit length and principal components.
+    n_outputs : int
+    predict : callable
+        Prepared rows -> (n, outputs).
+    parameters : callable
+        () -> the arrays that define f.
+    about : dict
+        The header of the model file.
+    description : dict
+    """
+
+    inputs: Inputs
+    n_outputs: int
+    predict: Callable[[Any], np.ndarray]
+    parameters: Callable[[], dict[str, np.ndarray]]
+    about: dict[str, Any]
+    description: dict[str, Any]
+
+    def decision(self, X: Any) -> np.ndarray:
+        """(n, outputs) values for scaled rows X (n, d)."""
+        out = np.empty((X.shape[0], self.n_outputs))
+        for start in range(0, X.shape[0], ROWS):
+            rows = self.inputs.after_scaling(X[start : start + ROWS])
+            out[start : start + ROWS] = self.predict(rows)
+        return out
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        p = self.inputs.pca
+        own = {} if p is None else {"pca_mean": p.mean, "pca_components": p.components}
+        return own | self.parameters()
+
+    def header(self) -> dict[str, Any]:
+        return self.about
+
+    def describe(self) -> dict[str, Any]:
+        return self.description
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What a model file says of the rows that a streaming method learnt from."""
+
+    inputs: Inputs
+    kernel_params: dict[str, Any]
+    n_prepared: int
+    n_outputs: int
+    loss: Any
+
+
+class StreamMethod(Method):
+    """A method that learns batch by batch.
+
+    A subclass defines `learner`, how its solver is made, and `predictor`, how f is made again from
+    the arrays of a model file.
+
+    Attributes
+    ----------
+    default_losses : dict
+        By task.
+    without : tuple
+        Losses that it does not have.
+    resumable : bool
+        Whether it can write checkpoints.
+    counts_rows : bool
+        Whether it has to know the number of rows beforehand, as dual coordinate ascent does.
+    """
+
+    options: ClassVar[tuple[Option, ...]] = OPTIONS
+    incremental = several_targets = weighted = True
+    default_losses: ClassVar[dict[str, str]] = {
+        "regression": "squared",
+        "binary": "hinge",
+        "multiclass": "softmax",
+    }
+    without: ClassVar[tuple[str, ...]] = ()
+    resumable: ClassVar[bool] = True
+    arrays: ClassVar[dict[str, Array]] = {
+        "pca_mean": Array("f", "inputs"),
+        "pca_components": Array("f", "inputs components"),
+    }
+
+    def check(self, settings: Settings, given: dict[str, Any]) -> None:
+        super().check(settings, given)
+        virtual_examples.check(settings)
+
+    def check_source(self, settings: Settings, source: Source) -> None:
+        """Refuse, with a UsageError, a source that the method can't learn from."""
+
+    def check_stream(self, settings: Settings, source: Source) -> None:
+        """Refuse, with a UsageError, what needs the rows in memory."""
+        for name, given in (("virtual", settings.virtual != "none"), ("replace", settings["replace"])):
+            if given:
+                raise UsageError(f"--{name} needs the rows in memory; leave out --stream")
+
+    def check_further(self, settings: Settings) -> None:
+        """Refuse, with a UsageError, settings that partial_fit can't have."""
+
+    def loss(self, settings: Settings, task: str) -> losses.Loss:
+        name = settings.loss or self.default_losses[task]
+        if name in self.without:
+            raise UsageError(f"--loss is {name}, which method {self.name} does not have")
+        of_numbers = ("squared", "absolute", "epsilon_insensitive")
+        if task == "regression" and name not in of_numbers:
+            raise UsageError(f"--loss is {name}, but the task is regression; choose squared, absolute or epsilon_insensitive")
+        if name == "softmax" and task != "multiclass":
+            raise UsageError(f"--loss is softmax, but the task is {task}; choose logistic")
+        return losses.get_loss(name, settings.get("epsilon"))
+
+    def vectors(self, settings: Settings, X: Any) -> int:
+        return 0
+
+    def n_landmarks(self, settings: Settings) -> int:
+        """Rows of the survey's sample that are needed, if more than its own number."""
+        return 0
+
+    def bandwidth(self, found: Survey, settings: Settings, encode: Callable) -> tuple[dict, list]:
+        """The kernel's parameters and how they were chosen, from a survey of the rows."""
+        lam = settings.nu * found.n_rows
+        X, y = found.X[:SAMPLE], found.y[:SAMPLE]
+        return bandwidth.of_rows(settings, X, lambda: encode(y), lam)
+
+    def learner(
+        self,
+        learned: Learned,
+        settings: Settings,
+        own: stream_weights.BatchWeights,
+        rewindable: bool,
+    ) -> Learner:
+        """The solver at the beginning; rewindable: whether rows can be read again."""
+        raise TypeError(f"{type(self).__name__} does not define learner")
+
+    def finished(self, learned: Learned, settings: Settings, learner: Learner, source: Source | None) -> dict[str, Any]:
+        """What the results row says besides, once training has ended; may read the source again."""
+        return {}
+
+    def predictor(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+    ) -> Callable[[Any], np.ndarray]:
+        """f of prepared rows from a model file."""
+        raise TypeError(f"{type(self).__name__} does not define predictor")
+
+    def views(self, settings: Settings, X: Any) -> Iterable[Any]:
+        return virtual_examples.views(settings, X)
+
+    def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> dict[str, Any]:
+        if preprocessing.task == "regression":
+            y = targets.checked(decision, y, 1 if decision.ndim == 1 else decision.shape[1])
+        found = super().score(preprocessing, decision, y)
+        if preprocessing.task == "regression":
+            found["mae"] = float(np.mean(np.abs(preprocessing.labels(decision) - y)))
+        return found
+
+    def restore(self, header, arrays, settings) -> StreamModel:
+        pca = None
+        if "pca_components" in arrays:
+            mean, components = arrays["pca_mean"], arrays["pca_components"]
+            pca = PCA.from_dict({"centred": header["centred"], "mean": mean, "components": components})
+        # scaling is the pipeline's
+        inputs = Inputs(None, header["unit"], pca)  # type: ignore[arg-type]
+        classes = arrays.get("classes")
+        outputs = n_targets(header) if classes is None else 1 if len(classes) <= 2 else len(classes)
+        loss = losses.get_loss(header["loss"], settings.get("epsilon"))
+        known = Restored(inputs, header["kernel_params"], header["n_prepared"], outputs, loss)
+        names = Learned.__dataclass_fields__.keys() & header.keys()
+        about = {name: header[name] for name in ("unit", "centred", "map", "weight_sum", *names) if name in header}
+        own = {name: arrays[name] for name in self.saved_arrays(header) if name in arrays}
+        return StreamModel(
+            inputs,
+            outputs,
+            self.predictor(header, arrays, settings, known),
+            partial(dict, own),
+            about,
+            {},
+        )
+
+
+@dataclass(frozen=True)
+class StreamTrainer(Trainer):
+    """A streaming method with its settings.
+
+    Parameters
+    ----------
+    keeper : Keeper or None
+        Where checkpoints are written, and whether to go on from one.
+    """
+
+    method: StreamMethod
+    keeper: checkpoints.Keeper | None = None
+
+    def keep(self, path: Any, every: int | None = None, resume: bool = False) -> StreamTrainer:
+        """The trainer that writes a checkpoint to `path` every so many steps and at the end.
+
+        resume: begin with the one that is there. UsageError where the method can't write any.
+        """
+        if not self.method.resumable:
+            raise UsageError(f"method {self.name} writes no checkpoints: scikit-learn does not give Adam's state; drop --checkpoint")
+        return replace(self, keeper=checkpoints.Keeper(path, every, resume))
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
+        progress: Progress | None = None,
+    ) -> Pipeline:
+        """Learn from rows in memory; see `train`."""
+        return self.train(X, y, sample_weight, held_out=held_out, squared=squared, progress=progress)[1]
+
+    @parallel.one_blas_thread()
+    def train(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[Session, Pipeline]:
+        """The session and the pipeline of rows in memory, in a random order of every epoch's own.
+
+        Parameters
+        ----------
+        X : array or CSR matrix, (n, d)
+        y : array, (n,) or (n, k)
+            Several targets a row are a regression's.
+        sample_weight : array, (n,), or None
+        held_out : (X, y) or None
+            Raw rows to evaluate as training goes on, outside of its clock. ``trace`` then has
+            ``error``: the share of wrong labels or the mean absolute error.
+        squared : bool
+            The error of a regression is the mean square instead.
+        progress : callable or None
+        """
+        start, s = time.perf_counter(), self.settings
+        every = targets.checked(X, y)
+        X, y, own, task = stream_weights.counted(self.method, s, self.schema, X, every, sample_weight)
+        # a class whose rows all have weight zero stays a class
+        classes = np.unique(every) if len(y) < len(every) and task != "regression" else None
+        batch_weights = stream_weights.BatchWeights(own)
+        total = None if own is None else float(own.sum())
+        source: Source
+        if virtual_examples.endless(s):
+            if s.budget_samples is None and s.budget_seconds is None:
+                raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds, or --virtual-copies")
+            source = virtual_examples.source(s.virtual, X, y, s.seed)
+        else:
+            if s.virtual != "none":
+                X, y = virtual_examples.fixed(s.virtual, X, y, s.seed, s.virtual_copies)
+            source = ArraySource(X, y, s.seed, s["replace"], own)
+        session = Session(self, batch_weights, total, held_out, squared, progress)
+        return session, session.run(source, lambda: iter([(X, y)]), 0, start, classes)
+
+    @parallel.one_blas_thread()
+    def fit_stream(
+        self,
+        source: Source,
+        *,
+        held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
+        progress: Progress | None = None,
+    ) -> Pipeline:
+        """Learn from a source of rows (rfx.data.stream), shuffled by the option `buffer`."""
+        start, s = time.perf_counter(), self.settings
+        self.method.check_stream(s, source)
+        batch_weights = stream_weights.BatchWeights.of_stream(s.get("class_weight"), self.schema)
+        head = s["head"] or (None if source.rewindable else HEAD)
+
+        def chunks():
+            if head is not None:
+                yield source.peek(head)
+                return
+            source.rewind()
+            while (part := source.read(65536)) is not None:
+                yield part[:2]
+            source.rewind()
+
+        session = Session(self, batch_weights, None, held_out, squared, progress)
+        return session.run(source, chunks, s["buffer"], start)
+
+    def session(self) -> Session:
+        """A training for `Session.further`, batch by batch."""
+        self.method.check_further(self.settings)
+        own = stream_weights.BatchWeights.of_stream(self.settings.get("class_weight"), self.schema)
+        return Session(self, own)
+
+
+class Session:
+    """One training while it goes on: the only thing here that changes.
+
+    `run` goes through a source to its end; `further` takes steps over more rows. Both return a
+    pipeline.
+    """
+
+    def __init__(
+        self,
+        trainer: StreamTrainer,
+        batch_weights: stream_weights.BatchWeights,
+        weight_sum: float | None = None,
+        held_out: tuple[Any, Any] | None = None,
+        squared: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self.trainer, self.method, self.settings = trainer, trainer.method, trainer.settings
+        self.batch_weights, self.weight_sum = batch_weights, weight_sum
+        self.held_out, self.squared, self.progress = held_out, squared, progress
+        if held_out is not None:
+            self.held_out = held_out[0], targets.checked(*held_out)
+        self._learned: Learned | None = None
+        self._learner: Learner | None = None
+        self.curve: list[dict[str, Any]] = []
+        self.samples, self.seconds, self.next_point = 0, 0.0, 1.0
+        self.loss_sum, self.loss_rows = 0.0, 0.0
+        self._live: Callable[[], np.ndarray] | None = None
+        self._evaluating = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        # who listens does not go into a pickle
+        return self.__dict__ | {"_live": None, "progress": None, "held_out": None}
+
+    @property
+    def learned(self) -> Learned:
+        """What the survey of the rows taught."""
+        assert self._learned is not None, "the session has not begun"
+        return self._learned
+
+    @learned.setter
+    def learned(self, found: Learned) -> None:
+        self._learned = found
+
+    @property
+    def learner(self) -> Learner:
+        """The solver, and how it becomes a model."""
+        assert self._learner is not None, "the session has not begun"
+        return self._learner
+
+    # ------------------------------------------------------------------ the two ways to train
+
+    def run(
+        self,
+        source: Source,
+        chunks: Callable,
+        buffer: int,
+        start: float,
+        classes: np.ndarray | None = None,
+    ) -> Pipeline:
+        """Learn from the source.
+
+        chunks() gives (X, y) for the survey of the rows; classes are labels known beforehand.
+        """
+        s, keeper = self.settings, self.trainer.keeper
+        self.method.check_source(s, source)
+        deadline = None if s.timeout is None else time.monotonic() + s.timeout
+        endless = s.budget_samples is not None or virtual_examples.endless(s)
+        epochs = None if endless and source.rewindable else s.epochs
+        saved = keeper.load(self) if keeper else None
+        if keeper is None or saved is None:
+            self.learn(chunks, classes)
+            self.start(source.rewindable)
+            stream = Stream(source, s.batch, buffer, s.seed, epochs)
+        else:
+            stream = Stream(source, s.batch, buffer, s.seed, epochs)
+            keeper.restore(self, stream, saved, source.rewindable)
+        with silent():
+            status = self._consume(stream, deadline)
+        if keeper:
+            keeper.write(self, stream)
+        if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
+            self._point(last=True)
+        seconds = time.perf_counter() - start - self._evaluating
+        more = self.method.finished(self.learned, s, self.learner, source)
+        return self.pipeline(seconds, status, more)
+
+    @parallel.one_blas_thread()
+    def further(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Pipeline:
+        """Steps over the rows X (n, d), y (n,) or (n, k), in their order, in batches.
+
+        The first call also learns scaling, gamma and, unless `classes` gives them, the labels. The
+        loss of each row is multiplied by its weight over the mean of all so far.
+        """
+        self.method.check_further(self.settings)
+        y = targets.checked(X, y, None if self._learned is None else self.learned.n_targets)
+        given = weights.of_rows(y, sample_weight)
+        by_label = self.settings.get("class_weight")
+        self.batch_weights.by_label = stream_weights.BatchWeights.of_stream(by_label, self.trainer.schema).by_label
+        if self._learned is None:
+            self.learn(lambda: iter([(X, y)]), classes)
+            self.start(True)
+        for X_part, y_part, index in Stream(ArraySource(X, y), self.settings.batch):
+            own = self.batch_weights.further(y_part, weights.part(given, index))
+            self.advance(X_part, y_part, None, own)
+        return self.pipeline(self.seconds)
+
+    # ------------------------------------------------------------------ its parts
+
+    def learn(self, chunks: Callable, classes: Any = None) -> None:
+        """The survey of the rows, and what follows from it."""
+        s, method = self.settings, self.method
+        found = Survey(
+            chunks,
+            scaling=s.scaling,
+            unit=s.unit,
+            pca=s.pca,
+            centred=s.pca_centred,
+            dtype=input_dtype(s),
+            seed=s.seed,
+            sample=max(SAMPLE, method.n_landmarks(s)),
+        )
+        targets.check_inputs(found.n_inputs)
+        task, labels, scaler = targets.learn(s, found, classes)
+        if scaler is not None:
+            targets.check_size(scaler.transform(found.y))
+        schema = self.trainer.schema
+        self.batch_weights.check(task, labels, s.get("class_weight"), schema)
+        loss = method.loss(s, task)
+        softmax = loss.name == "softmax"
+        encode = lambda y: targets.encode(y, labels, scaler, softmax, schema)
+        params, steps = method.bandwidth(found, s, encode)
+        sample = np.asarray(found.X.toarray() if sp.issparse(found.X) else found.X)
+        self.learned = Learned(
+            task,
+            labels,
+            scaler,
+            loss,
+            found.inputs,
+            params,
+            found.n_rows,
+            found.n_inputs,
+            found.n_targets,
+            found.X.shape[1],
+            sample,
+            steps,
+            self.weight_sum,
+            schema,
+        )
+
+    def start(self, rewindable: bool, state: dict[str, np.ndarray] | None = None) -> None:
+        """Make the solver; state: its arrays in a checkpoint."""
+        self._learner = self.method.learner(self.learned, self.settings, self.batch_weights, rewindable)
+        if state is not None:
+            checkpoints.check_solver(state, self.learner.solver.state(), self.learned.n_prepared)
+            self.learner.solver.restore(state)
+        self._live, self._evaluating = self._tracked(), 0.0
+
+    def _tracked(self) -> Callable[[], np.ndarray] | None:
+        """A function of no arguments: decision values of the held-out rows."""
+        if self.held_out is None:
+            return None
+        s, follow = self.settings, self.learner.follow
+        views = virtual_examples.views(s, self.held_out[0])
+        dtype, inputs = input_dtype(s), self.learned.inputs
+        followed = [follow(inputs.transform(view, dtype)) for view in views]
+        return partial(_mean, followed)
+
+    def advance(self, X: Any, y: np.ndarray, index: Any, own: Any) -> None:
+        """One step over a batch of raw rows."""
+        rows = self.learned.inputs.transform(X, input_dtype(self.settings))
+        loss = self.learner.step(rows, self.learned.encode(y), index, own)
+        self.samples += len(y)
+        # the mean loss of the last tenth of the rows
+        enough = self.loss_rows < 0.1 * self.samples
+        keep = 1.0 if enough else 1.0 - len(y) / self.loss_rows
+        self.loss_sum = keep * self.loss_sum + loss * len(y)
+        self.loss_rows = keep * self.loss_rows + len(y)
+
+    @property
+    def mean_loss(self) -> float:
+        """The mean loss of the latest rows, each before its own step."""
+        return self.loss_sum / max(self.loss_rows, 1e-300)
+
+    def _consume(self, stream: Stream, deadline: float | None) -> str:
+        s, keeper = self.settings, self.trainer.keeper
+        started, before = time.perf_counter(), self.seconds
+        self._evaluating, told = 0.0, started
+        for X, y, index in stream:
+            self.advance(X, y, index, self.batch_weights.of(y, index))
+            self.seconds = before + time.perf_counter() - started - self._evaluating
+            if self._live:
+                self._point()
+            if self.progress is not None and time.perf_counter() - told > TELL:
+                told = time.perf_counter()
+                self.progress(
+                    {
+                        "samples": self.samples,
+                        "seconds": self.seconds,
+                        "loss": self.mean_loss,
+                        "share": self._share(),
+                    }
+                )
+            if keeper and keeper.due(self.learner.solver.t):
+                keeper.write(self, stream)
+            if s.budget_samples is not None and self.samples >= s.budget_samples:
+                break
+            if s.budget_seconds is not None and self.seconds >= s.budget_seconds:
+                break
+            if deadline is not None and time.monotonic() >= deadline:
+                return "timeout"
+        return "converged"
+
+    def _share(self) -> float | None:
+        """The share of the training that is done, where its end is known."""
+        s = self.settings
+        ends = [self.samples / s.budget_samples] if s.budget_samples else []
+        ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
+        if not s.budget_samples and not virtual_examples.endless(s):
+            ends.append(self.samples / (self.learned.n_rows * (s.epochs or 1)))
+        return min(1.0, max(ends)) if ends else None
+
+    def _point(self, last: bool = False) -> None:
+        """A point of the curve where one is due."""
+        if self.samples < self.next_point and not last:
+            return
+        self.next_point = max(self.samples + 1, self.samples * GROWTH)
+        start = time.perf_counter()
+        entry = {
+            "samples": self.samples,
+            "seconds": round(self.seconds, 4),
+            "steps": self.learner.solver.t,
+            "loss": self.mean_loss,
+        }
+        if self._live:
+            assert self.held_out is not None
+            entry["error"] = self._error(self._live(), self.held_out[1])
+        self.curve.append(entry)
+        self._evaluating += time.perf_counter() - start
+
+    def _error(self, values: np.ndarray, y: np.ndarray) -> float:
+        """Share of wrong labels, or mean absolute error in the targets' own units."""
+        decision = values[:, 0] if values.shape[1] == 1 else values
+        found = self.preprocessing().labels(decision)
+        if self.learned.task != "regression":
+            return float(np.mean(found != y))
+        return float(np.mean((found - y) ** 2 if self.squared else np.abs(found - y)))
+
+    # ------------------------------------------------------------------ what comes of it
+
+    def preprocessing(self) -> Preprocessing:
+        known = self.learned
+        dtype, scaler = input_dtype(self.settings), known.inputs.scaler
+        schema, target = self.trainer.schema, known.target_scaler
+        return Preprocessing(known.task, scaler, dtype, known.classes, target, schema)
+
+    def pipeline(self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None) -> Pipeline:
+        """The pipeline of what has been learnt so far."""
+        s, known, learner = self.settings, self.learned, self.learner
+        self._check_finite()
+        about = known.header() | learner.header()
+        description = learner.describe()
+        model = StreamModel(known.inputs, known.n_outputs, learner.predict, learner.parameters, about, description)
+        info = {
+            "task": known.task,
+            "n_train": known.n_rows,
+            "n_inputs": known.n_inputs,
+            "method": self.method.name,
+            "kernel": s.get("kernel"),
+            "solver": None,
+            "loss": known.loss.name,
+            "lam": s.nu * known.n_counted,
+            "objective": self.mean_loss,
+            "gap": None,
+            "n_iter": learner.solver.t,
+            "converged": status == "converged",
+            "ended": status,
+            "seconds_features": 0.0,
+            "seconds_fit": seconds,
+            "samples": self.samples,
+            "seconds_steps": self.seconds,
+            "kernel_params": scalars(known.kernel_params),
+        }
+        info |= description
+        if known.weight_sum is not None:
+            info["weight_sum"] = known.weight_sum
+        if known.steps:
+            info["validation"] = known.steps
+        if self.curve:
+            info["curve"] = self.curve
+        return Pipeline(
+            self.method,
+            s,
+            self.preprocessing(),
+            model,
+            known.loss,
+            info | (more or {}),
+            self.curve,
+        )
+
+    def _check_finite(self) -> None:
+        arrays = self.learner.parameters().values()
+        if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in arrays)):
+            raise DataError(
+                f"training {self.method.name} gave numbers that are not finite (mean loss "
+                f"{self.mean_loss:g}); smaller steps or another --gamma may help"
+            )
+
+
+def _mean(followed: list[Callable[[], np.ndarray]]) -> np.ndarray:
+    first, *others = [values() for values in followed]
+    return sum(others, first) / len(followed)
+
+
+StreamMethod.trainer_class = StreamTrainer

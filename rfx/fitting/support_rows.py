@@ -1,0 +1,57 @@
+"""What streaming methods with an exact kernel share: their kernels, the rows that a model keeps."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rfx import kernels
+from rfx.fitting.options import KERNEL
+from rfx.fitting.preprocessing import input_dtype
+from rfx.fitting.settings import Settings
+from rfx.fitting.streaming import Learner, Restored, StreamMethod
+from rfx.model import Array
+from rfx.options import Option
+from rfx.solvers.stochastic.support import Support
+
+SUPPORT = {"coef": Array("f", "vectors outputs"), "support": Array("f", "vectors prepared")}
+
+
+def kernel_option() -> Option:
+    """--kernel for kernels that have exact values and need no range of the rows."""
+    known = kernels.KERNELS
+    return KERNEL.but(choices=lambda: [name for name, own in known.items() if own.metric and not needs_range(own)])
+
+
+def needs_range(kernel: Any) -> bool:
+    """Whether the kernel has parameters other than gamma, learnt from all rows."""
+    return bool(set(kernel.parameters) - {"gamma"})
+
+
+def restored(settings: Settings, params: dict, rows: Any, coef: np.ndarray, dtype: Any) -> Support:
+    """f = sum_i coef_i k(x_i, .) of a model file."""
+    support = Support(settings.kernel, params, coef.shape[1], dtype)
+    support.append(rows, coef)
+    return support
+
+
+class SupportMethod(StreamMethod):
+    """A streaming method whose model is rows and their coefficients."""
+
+    options: ClassVar[tuple[Option, ...]] = (*StreamMethod.options, kernel_option())
+    arrays = StreamMethod.arrays | SUPPORT
+
+    def predictor(self, header, arrays, settings: Settings, known: Restored):
+        dtype, params = input_dtype(settings), known.kernel_params
+        return restored(settings, params, arrays["support"], arrays["coef"], dtype).values
+
+
+class SupportLearner(Learner):
+    """The learner of a solver that keeps rows in `solver.support`."""
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        return {"support": self.solver.support.rows, "coef": self.solver.coef}
+
+    def describe(self) -> dict[str, Any]:
+        return {"n_features": None, "model_size": self.solver.support.n_rows}

@@ -1,0 +1,104 @@
+"""Targets of the methods that learn batch by batch: (n,) labels or numbers, or (n, k) numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rfx.data import guess_task
+from rfx.data.scaling import TargetScaler
+from rfx.data.schema import Schema, label_text
+from rfx.errors import DataError, UsageError
+from rfx.fitting.preprocessing import listed
+from rfx.fitting.settings import Settings
+
+
+def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
+    """y as float64, (n,) or for k > 1 targets a row (n, k), of the rows X (n, d).
+
+    n_targets is what k has to be, None for any. Raises DataError where there are no rows, or
+    another number of targets.
+    """
+    y = np.asarray(y, np.float64)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if X.shape[0] == 0 or X.shape[0] != len(y):
+        raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+    if y.ndim not in (1, 2) or y.size == 0:
+        raise DataError(f"targets of shape {y.shape} are not one or several numbers a row")
+    if n_targets is not None and count(y) != n_targets:
+        raise DataError(f"the rows have {count(y)} targets each, but the model was trained on {n_targets}")
+    return y
+
+
+def check_inputs(n_inputs: int) -> None:
+    """Refuse, with a DataError, rows without any input, from which no method can learn."""
+    if not n_inputs:
+        raise DataError("no row has an input, such as 3:0.5 in LIBSVM text, so that there is nothing to learn from; check the file")
+
+
+def check_size(Y: np.ndarray) -> None:
+    """Refuse, with a DataError, scaled targets (n,) or (n, k) whose squares are not finite."""
+    with np.errstate(over="ignore"):
+        ends = (Y.min(axis=0), Y.max(axis=0))
+        squares = sum(float(np.sum(np.square(part))) for part in ends)
+    if not np.isfinite(squares):
+        raise DataError(
+            f"the targets are as large as {np.abs(Y).max():.3g}, and their squares are not finite; "
+            "give them in a larger unit, or --target-scaling minmax01"
+        )
+
+
+def count(y: np.ndarray) -> int:
+    """The targets of a row."""
+    return y.shape[1] if y.ndim == 2 else 1
+
+
+def learn(settings: Settings, found: Any, classes: Any = None) -> tuple[str, Any, TargetScaler | None]:
+    """(task, labels or None, target scaler or None) from a Survey and labels known beforehand."""
+    labels = found.labels
+    if classes is not None:
+        labels = np.unique(np.asarray(classes, np.float64))
+    if settings.task or labels is None:
+        task = settings.task or "regression"
+    elif classes is not None:
+        task = "binary" if len(labels) <= 2 else "multiclass"
+    else:
+        task = guess_task(found.y)
+    if task == "regression":
+        return task, None, found.target_scaler(settings.target_scaling)
+    if found.n_targets > 1:
+        raise UsageError(f"the task is {task}, but the rows have {found.n_targets} targets each, which are a regression's")
+    if labels is None:
+        raise DataError("the targets have more than 1,000 values, too many for classes; set --task regression")
+    if task == "binary" and len(labels) > 2:
+        raise DataError(f"the task is binary, but the targets have {len(labels)} values; set --task multiclass")
+    if settings.target_scaling != "none":
+        raise UsageError(f"--target-scaling is {settings.target_scaling}, which is for regression, but the task is {task}")
+    return task, labels, None
+
+
+def encode(
+    y: np.ndarray,
+    classes: Any,
+    target_scaler: TargetScaler | None,
+    softmax: bool,
+    schema: Schema | None = None,
+) -> np.ndarray:
+    """Targets (n, outputs): scaled, +-1, or for softmax 0 and 1; DataError for an unknown label."""
+    if target_scaler is not None:
+        return target_scaler.transform(y).reshape(len(y), -1)
+    place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    unknown = classes[place] != y
+    if unknown.any():
+        raise DataError(
+            f"the label {label_text(schema, y[np.argmax(unknown)])} was not among the rows that labels "
+            f"were learnt from ({listed(classes, schema)}); raise --head"
+        )
+    if len(classes) <= 2:
+        positive = classes[-1] if len(classes) == 2 or classes[0] > 0 else np.inf
+        return np.where(y == positive, 1.0, -1.0)[:, None]
+    hot = np.zeros((len(y), len(classes)))
+    hot[np.arange(len(y)), place] = 1.0
+    return hot if softmax else 2 * hot - 1

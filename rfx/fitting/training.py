@@ -1,0 +1,220 @@
+"""One training: raw rows to a pipeline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rfx import parallel
+from rfx.data import guess_task
+from rfx.data.scaling import Scaler, as_floats
+from rfx.data.schema import Schema
+from rfx.errors import DataError, UsageError
+from rfx.fitting import memory, targets, weights
+from rfx.fitting.cache import Cache
+from rfx.fitting.method import Fitted, Method
+from rfx.fitting.pipeline import Pipeline, silent
+from rfx.fitting.preprocessing import Preprocessing, input_dtype
+from rfx.fitting.problem import Curve, Problem, Progress
+from rfx.fitting.selection import Choice, choose
+from rfx.fitting.settings import Settings
+from rfx.options import Path
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """A method with its settings, ready to learn. `rfx.methods.create` makes one.
+
+    Parameters
+    ----------
+    method : Method
+    settings : Settings
+    schema : Schema or None
+        How the rows were read from a table, and how labels are spelled; it goes into the pipeline.
+    """
+
+    method: Method
+    settings: Settings
+    schema: Schema | None = None
+
+    @classmethod
+    def of(cls, method: Method, given: dict[str, Any]) -> Trainer:
+        """With the options that are given; None stands for a default.
+
+        Raises
+        ------
+        UsageError
+            For an unknown option, a value out of range, an option that another one makes
+            meaningless.
+        """
+        settings = Settings.resolve(type(method), given)
+        method.check(settings, method.converted(given))
+        return cls(method, settings)
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        return self.method.name
+
+    def with_options(self, **changes: Any) -> Trainer:
+        """The same method with other values for some options."""
+        return replace(self, settings=self.settings.updated(**changes))
+
+    @parallel.one_blas_thread()
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        held_out: tuple[Any, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Pipeline:
+        """Learn from raw rows.
+
+        Parameters
+        ----------
+        X : array, CSR matrix, or rows on workers, (n, d)
+        y : array, (n,)
+            Targets or labels.
+        sample_weight : array, (n,), or None
+        held_out : (X, y) or None
+            Raw rows to evaluate at every step of the solver; ``trace`` then has ``error``.
+        progress : callable or None
+            Called with a dict for every step.
+
+        Returns
+        -------
+        Pipeline
+            With --lam-path that of the smallest lambda, whose ``path`` has all of them.
+
+        Raises
+        ------
+        UsageError
+            For options that do not fit the task.
+        DataError
+            For rows or targets that can't be learnt, and where a number is not finite.
+        """
+        method, settings = self.method, self.settings
+        if held_out is not None and (not method.evaluates_steps or settings.get("lam_path")):
+            what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
+            raise UsageError(f"curves are not supported for {what}; drop --curve")
+        start = time.perf_counter()
+        problem, preprocessing = begin(self, X, y, sample_weight)
+        if held_out is not None:
+            rows, y_out = held_out[0], np.asarray(held_out[1], np.float64)
+            error = lambda decision: preprocessing.error(decision, y_out)
+            problem = replace(problem, curve=Curve(preprocessing.rows(rows), error))
+        problem, cache = replace(problem, progress=progress), Cache()
+        with silent():
+            choice = choose(method, problem, settings, cache)
+            cache.keep_only("map")
+            if settings.get("lam_path"):
+                lams = Path.values(settings.lam_path)
+                fits = method.fit_path(problem, choice.settings, lams, cache)
+            else:
+                lams = [choice.settings["lam"]] if "lam" in choice.settings else [0.0]
+                fits = [method.fit(problem, choice.settings, cache)]
+        for lam, fitted in zip(lams, fits, strict=True):
+            _check_finite(method, lam, fitted)
+        seconds = time.perf_counter() - start - choice.seconds
+        made = [self._pipeline(problem, preprocessing, choice, lam, fitted, seconds) for lam, fitted in zip(lams, fits)]
+        return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
+
+    def _pipeline(self, problem, preprocessing, choice: Choice, lam, fitted, seconds) -> Pipeline:
+        method, settings, solution = self.method, self.settings, fitted.solution
+        features = fitted.seconds.get("features", 0.0)
+        info = {
+            "task": problem.task,
+            "n_train": problem.n_rows,
+            "n_inputs": problem.n_inputs,
+            "method": method.name,
+            "kernel": settings.get("kernel"),
+            "solver": settings.get("solver"),
+            "loss": problem.loss.name,
+            "objective": solution.objective,
+            "gap": solution.gap,
+            "n_iter": solution.n_iter,
+            "converged": solution.converged,
+            "ended": solution.status,
+            "seconds_features": features,
+            "seconds_fit": seconds - features,
+            "lam": lam,
+        }
+        info |= fitted.model.describe() | fitted.details
+        if choice.steps:
+            info |= {"validation": choice.steps, "seconds_validation": choice.seconds}
+        if problem.weights is not None:
+            info["weight_sum"] = float(problem.weights.sum())
+        if settings.get("lam_path"):
+            settings = settings.updated(lam=lam)
+        return Pipeline(method, settings, preprocessing, fitted.model, problem.loss, info, solution.trace)
+
+    def along(self, X: Any, y: Any, lams: list[float], X_out: Any) -> Iterator[tuple[Pipeline, np.ndarray]]:
+        """Decision values of the raw rows X_out for each lambda, largest first.
+
+        The models are of the raw rows X with targets y. They are only evaluated: they are solved
+        to a relative gap of `validation.TOL` where --tol says nothing.
+
+        Yields
+        ------
+        (Pipeline, array (m,) or (m, k))
+            The pipeline labels and scores decision values; it has no model.
+        """
+        method, cache = self.method, Cache()
+        problem, preprocessing = begin(self, X, y)
+        settings = choose(method, problem, method.trial(self.settings), cache).settings
+        rows = preprocessing.rows(X_out)
+        for values in method.decisions_along(problem, settings, lams, rows, cache):
+            decision = values[:, 0] if values.shape[1] == 1 else values
+            yield Pipeline(method, self.settings, preprocessing, None, problem.loss, {}), decision
+
+
+def begin(trainer: Trainer, X: Any, y: Any, sample_weight: Any = None) -> tuple[Problem, Preprocessing]:
+    """The problem of raw rows and targets, and what they taught; raises what `Trainer.fit` does."""
+    method, settings, schema = trainer.method, trainer.settings, trainer.schema
+    y = as_floats(y)
+    if X.shape[0] == 0 or X.shape[0] != len(y):
+        raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+    targets.check_inputs(X.shape[1])
+    if y.ndim != 1:
+        raise UsageError(f"the targets have the shape {y.shape}, but method {method.name} takes one a row; doubly-sgd takes several")
+    task = settings.task or guess_task(y)
+    every = y
+    X, y, own = weights.counted(method, settings, task, schema, X, y, sample_weight)
+    if task != "regression" and settings.target_scaling != "none":
+        raise UsageError(f"--target-scaling is {settings.target_scaling}, which is for regression, but the task is {task}")
+    loss = method.loss(settings, task)
+    itemsize = input_dtype(settings).itemsize
+    memory.check(X, settings.scaling, method.vectors(settings, X), itemsize)
+    # a class whose rows all have weight zero stays a class
+    classes = np.unique(every) if own is not None and task != "regression" else None
+    deadline = None if settings.timeout is None else time.monotonic() + settings.timeout
+    scaler = Scaler.fit(X, settings.scaling, own)
+    # rows on Dask workers have targets only once they are scaled
+    rows = scaler.transform(X, dtype=input_dtype(settings))
+    learned = {"weights": own, "classes": classes, "schema": schema}
+    preprocessing = Preprocessing.learn(scaler, y, task, settings, **learned)
+    Y = preprocessing.targets(y)
+    if task == "regression" and isinstance(Y, np.ndarray):
+        targets.check_size(Y)
+    problem = Problem(rows, Y, loss, task, own, deadline)
+    method.prepare(problem, settings)
+    return problem, preprocessing
+
+
+def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:
+    """Refuse a certificate or a model with a number that is not finite."""
+    solution = fitted.solution
+    certificate = [solution.objective, solution.gap or 0.0]
+    parts = [np.asarray(certificate), *fitted.model.arrays().values()]
+    if not all(np.isfinite(part).all() for part in parts):
+        raise DataError(
+            f"training {method.name} with --lam {lam:g} gave numbers that are not finite "
+            f"(objective {solution.objective:g}); another --lam or --gamma, or scaled inputs, "
+            "may help"
+        )

@@ -119,13 +119,13 @@ def traffic() -> int:
 
 def traffic_of_steps(options, folder):
     """Bytes into and out of two workers, for a step of conjugate gradients and for a pass with predictions, value and gradient."""
-    from rfx import cluster
     from rfx.data import ranges
     from rfx.data.scaling import Scaler
+    from rfx.distributed import cluster
+    from rfx.distributed.rows import DistributedRows
+    from rfx.distributed.workers import Workers
     from rfx.features import sample
     from rfx.losses import SquaredHinge
-    from rfx.operators.spread.rows import SpreadRows
-    from rfx.operators.spread.workers import Workers
 
     columns, turns = 2000, 20
     print(f"bytes in and out of two workers, D = {columns:,}, 8 D = {8 * columns:,}")
@@ -135,7 +135,7 @@ def traffic_of_steps(options, folder):
             path = folder / f"{count}.svm"
             write(path, count, 0)
             pieces = ranges.cut([ranges.measured(path)], 2)
-            rows = SpreadRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in pieces])
+            rows = DistributedRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in pieces])
             rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
             Z, w = rows.features(sample("gaussian", 5, columns, 0, gamma=1.0)).hold(), np.ones(columns)
             y = rows.y

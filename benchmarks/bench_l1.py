@@ -20,8 +20,8 @@ from rfx import env
 from rfx.data import load
 from rfx.features import sample
 from rfx.losses import SquaredHinge
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import solve_l1

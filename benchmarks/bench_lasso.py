@@ -17,7 +17,7 @@ from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import env
 from rfx.losses import Squared
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import lambda_max, solve_l1

@@ -110,7 +110,7 @@ def growth(stem):
 
 
 def draw(over_rows, over_features, stem):
-    from rfx.experiments import style
+    from rfx.reporting import style
 
     figure, grid = style.grid(1, 2)
     for axes, points, label in zip(grid[0], (over_rows, over_features), ("rows n, N_w = 20,000", "features N_w, n = 50,000")):

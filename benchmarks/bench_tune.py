@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from rfx import data, env, methods
-from rfx.experiments.tune import Search
+from rfx.runs.tune import Search
 
 FEATURES, PARTS = 500, 5
 

@@ -8,9 +8,9 @@ import pytest
 from rfx import methods
 from rfx.features import sample
 from rfx.losses import Logistic, Squared, SquaredHinge
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.cached import SplitRows
 from rfx.operators.mapped import MapMatrix
-from rfx.operators.split import SplitRows
+from rfx.operators.matrix import DenseMatrix
 from rfx.parallel import Late
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import algorithm1, round_features

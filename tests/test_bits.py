@@ -8,8 +8,8 @@ from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.operators import mapped
 from rfx.operators.bits import BitMatrix, packed
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import DenseMatrix
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (700, 5)).astype(np.float32)

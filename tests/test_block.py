@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from rfx import env, kernels, losses, methods
 from rfx.errors import UsageError
 from rfx.features.partition import Partition, uniform_blocks
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel.dense import solve_kernel_dense
 from rfx.solvers.l2 import solve_l2

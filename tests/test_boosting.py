@@ -8,7 +8,7 @@ from rfx import losses, methods
 from rfx.errors import UsageError
 from rfx.fitting.learners import Perceptrons, Stumps
 from rfx.kernels.signs import perceptron_constant
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.boosting import solve_boosting
 from rfx.solvers.l1.newton import solve_l1

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import runner
 from rfx.records import results
+from rfx.runs import runner
 
 PLAN = """
 title = "two small runs"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from by_hand import Cluster
 
-from rfx import cluster
+from rfx.distributed import cluster
 from rfx.errors import ClusterError, UsageError
 
 

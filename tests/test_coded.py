@@ -6,7 +6,7 @@ import pytest
 from rfx import env
 from rfx.losses import Logistic, SquaredHinge
 from rfx.operators.coded import coded, recoded
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 
 RNG = np.random.default_rng(0)
 

@@ -15,8 +15,9 @@ from click.testing import CliRunner
 from rfx import methods
 from rfx.cli import cli
 from rfx.data import svmlight
-from rfx.experiments import plan, single
+from rfx.plans import plan
 from rfx.records import results
+from rfx.runs import single
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 PREDICTIONS = json.loads((FIXTURES / "predictions.json").read_text())

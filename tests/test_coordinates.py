@@ -10,9 +10,9 @@ from rfx import methods
 from rfx.errors import DataError
 from rfx.features import sample
 from rfx.features.coordinates import offsets, random_order
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.factors import DiagonalFactor, sampled_factor
 from rfx.operators.mapped import feature_matrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.operators.sparse import SparseMatrix
 
 RNG = np.random.default_rng(0)

@@ -6,9 +6,11 @@ import pytest
 from rfx import papers
 from rfx.data.virtual import triangles
 from rfx.errors import DataError, UsageError
-from rfx.experiments import plan, single, tables
 from rfx.papers.dai2014 import curves as dai
+from rfx.plans import plan
 from rfx.records.results import COLUMNS
+from rfx.reporting import tables
+from rfx.runs import single
 
 SAMPLES = ["fig1-mnist", "fig1-cifar10", "fig1-imagenet", "fig1-qm7", "fig1-molecularspace"]
 NAMES = ["fig1-adult", "fig1-mnist8v6", "fig1-forest", *SAMPLES, "synthetic", "complexity"]

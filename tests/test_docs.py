@@ -150,7 +150,7 @@ def test_python_runs(name, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name, text", [block for block in blocks("toml") if "[[run]]" in block[1]])
 def test_plans_in_the_documents_are_read(name, text, tmp_path):
-    from rfx.experiments import plan
+    from rfx.plans import plan
 
     (tmp_path / "p.toml").write_text(text)
     whole, quick = plan.load(tmp_path / "p.toml"), plan.load(tmp_path / "p.toml", quick=True)
@@ -273,7 +273,7 @@ def test_every_column_of_a_results_row_is_described():
 
 
 def test_every_field_of_a_plan_is_described():
-    from rfx.experiments import plan
+    from rfx.plans import plan
 
     assert {*plan.FIELDS, "options.NAME"} <= named("docs/plans.md")
 

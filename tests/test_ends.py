@@ -8,8 +8,8 @@ import pytest
 
 from rfx import env
 from rfx.losses import Logistic, Squared, SquaredHinge
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.parallel import Late, check_time, for_ranges, until
 from rfx.solvers.base import Budget, Progress
 from rfx.solvers.l1.algorithm1 import solve_rounds

@@ -5,8 +5,10 @@ import pytest
 
 from rfx import data, kernels, losses, methods, papers
 from rfx.errors import DataError, UsageError
-from rfx.experiments import figures, plan, single, tables
 from rfx.papers.yen2014 import figure1 as yen
+from rfx.plans import plan
+from rfx.reporting import figures, tables
+from rfx.runs import single
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

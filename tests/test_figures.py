@@ -14,11 +14,12 @@ from click.testing import CliRunner
 from rfx import env, methods, papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import figures, plan, tables
-from rfx.experiments.printed import curves, printed
-from rfx.experiments.tables_render import FORMATS, render
 from rfx.papers.wu2016 import curves as wu2016
+from rfx.plans import plan
 from rfx.records import results
+from rfx.reporting import figures, tables
+from rfx.reporting.printed import curves, printed
+from rfx.reporting.tables_render import FORMATS, render
 
 WU2016 = "rfx.papers.wu2016"
 

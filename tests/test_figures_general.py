@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfx.errors import DataError, UsageError
-from rfx.experiments import figures_general as general
+from rfx.reporting import figures_general as general
 
 
 def row(method="rf", score=0.5, dataset="a", seconds=1.0, metric="accuracy", **given):

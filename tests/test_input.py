@@ -16,8 +16,8 @@ from rfx.data import load, svmlight, tables
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.schema import Schema
 from rfx.errors import DataError
-from rfx.experiments import heldout, single
 from rfx.fitting.training import Trainer
+from rfx.runs import held_out, single
 
 RNG = np.random.default_rng(1)
 N = 240
@@ -153,7 +153,7 @@ def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypa
         "reading": {"missing": "mean"},
     }
     single.execute(spec)
-    for (kept, _), X in zip(heldout.folds(split.y_train, True, 0, 2), seen[1:], strict=True):
+    for (kept, _), X in zip(held_out.folds(split.y_train, True, 0, 2), seen[1:], strict=True):
         np.testing.assert_array_equal(X[kept % 3 == 0, 0], np.mean([i for i in kept if i % 3]))
 
 

@@ -6,7 +6,7 @@ import pytest
 from rfx import env
 from rfx.operators import integer_gram
 from rfx.operators.coded import coded
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 
 vnni = pytest.mark.skipif(not integer_gram.available(), reason="no AVX-512 VNNI here, or numba makes code for another processor")
 RNG = np.random.default_rng(0)

@@ -14,8 +14,8 @@ from rfx.errors import DataError, UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators import products as l1_products
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1 import newton
 from rfx.solvers.l1.gram_cache import GramCache

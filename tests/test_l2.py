@@ -13,9 +13,9 @@ from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
 from rfx.operators import factors
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.factors import row_gram, sampled_factor
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers import l2
 from rfx.solvers.base import Budget
 from rfx.solvers.l2 import l2_certificate, solve_l2

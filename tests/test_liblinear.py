@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from rfx.errors import OutOfTime, RfxError, UsageError
 from rfx.losses import Hinge, Logistic, Squared, SquaredHinge
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l2 import l2_certificate

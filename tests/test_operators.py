@@ -9,17 +9,16 @@ import scipy.sparse as sp
 from rfx import env, losses
 from rfx.features import sample
 from rfx.features.binning import sample_grids
-from rfx.operators import base, mapped
-from rfx.operators.base import COMPUTED, Matrix
+from rfx.operators import mapped
+from rfx.operators import matrix as base
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.bits import packed
+from rfx.operators.cached import CachedColumns, CachedRows, SplitRows, hold_part
 from rfx.operators.coded import Codes, code_type
-from rfx.operators.dense import DenseMatrix
-from rfx.operators.held import HeldColumns, HeldRows
 from rfx.operators.mapped import MapMatrix, feature_matrix
+from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.signs import SignColumns
 from rfx.operators.sparse import SparseMatrix
-from rfx.operators.split import SplitRows, hold_part
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.l1.algorithm1 import solve_rounds
@@ -86,7 +85,7 @@ def bins(rows=X, n_grids=11):
 
 
 def held_rows():
-    Z = HeldRows(MapMatrix(MAP, X.astype(np.float32), SCALE), 1.0)
+    Z = CachedRows(MapMatrix(MAP, X.astype(np.float32), SCALE), 1.0)
     Z.rows(np.arange(100, 300, 2))
     Z.rows(np.arange(150, 390, 3))
     return Z
@@ -94,7 +93,7 @@ def held_rows():
 
 def held_columns():
     Z = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128)
-    return HeldColumns(Z, np.arange(0, 90, 2), HeldColumns(Z, np.arange(10, 70)))
+    return CachedColumns(Z, np.arange(0, 90, 2), CachedColumns(Z, np.arange(10, 70)))
 
 
 def signs():
@@ -212,7 +211,7 @@ def test_rows_columns_and_blocks(kind):
     rows, columns = np.array([3, 4, 5, 77, 300]), np.array([8, 2, 80])
     for index in (rows, slice(20, 270)):
         # what a kind gives must be a matrix that can do all of this again
-        part = Z.rows(index if not isinstance(Z, HeldRows) else np.arange(len(plain))[index])
+        part = Z.rows(index if not isinstance(Z, CachedRows) else np.arange(len(plain))[index])
         near(part.to_array().astype(np.float64), plain[index])
         near(part.rows(np.array([0, 4])).matvec(np.ones(Z.shape[1])), plain[index][[0, 4]].sum(axis=1))
         near(part.columns(columns).to_array().astype(np.float64), plain[index][:, columns])
@@ -301,7 +300,7 @@ def test_as_many_rows_as_fit_are_held():
     assert sum(made) == 700
     assert not hold_part(Z, 1.0).computed and hold_part(Z, 0.0) is Z
     made.clear()
-    held = HeldRows(Z, 0.1)
+    held = CachedRows(Z, 0.1)
     held.rows(np.arange(600)).rmatvec(np.ones(600))
     held.rows(np.arange(50, 700)).rmatvec(np.ones(650))
     assert sum(made) == 600 + 50 + 650 - count
@@ -371,7 +370,7 @@ def test_rows_that_all_fit_are_kept_from_the_first_walk():
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE, block=128)
     weights, p = np.linspace(1, 2, 700), np.random.default_rng(0).standard_normal(90)
-    for held, tolerance in ((HeldRows(Z, 1.0), 1e-5), (HeldRows(Z, 0.1, np.int8), 1e-2)):
+    for held, tolerance in ((CachedRows(Z, 1.0), 1e-5), (CachedRows(Z, 0.1, np.int8), 1e-2)):
         made.clear()
         plain = features().astype(np.float64)
         for _ in range(2):
@@ -382,7 +381,7 @@ def test_rows_that_all_fit_are_kept_from_the_first_walk():
 
 def test_held_rows_follow_a_changing_set():
     Z, plain = MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features().astype(np.float64)
-    held, made = HeldRows(Z, 0.1), []
+    held, made = CachedRows(Z, 0.1), []
     Z.map = Counted(MAP, made)
     rng, weights = np.random.default_rng(0), np.linspace(1, 2, 700)
     p = rng.standard_normal(90)
@@ -418,9 +417,9 @@ class Counted:
 def test_what_is_known_already_is_not_computed():
     made = []
     Z = MapMatrix(Counted(MAP, made), X.astype(np.float32), SCALE)
-    held = HeldColumns(Z, np.arange(0, 60))
+    held = CachedColumns(Z, np.arange(0, 60))
     made.clear()
-    HeldColumns(Z, np.arange(20, 40), held)
+    CachedColumns(Z, np.arange(20, 40), held)
     Z.matvec(np.zeros(90))
     Z.gram(np.arange(5), weights=np.zeros(700))
     assert sum(made) == 0

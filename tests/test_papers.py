@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rfx import methods, papers
-from rfx.experiments import catalogue, plan, style, tables
+from rfx.plans import catalogue, plan
+from rfx.reporting import style, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -35,7 +36,7 @@ def new_paper(tmp_path, monkeypatch):
     (folder / "plans" / "fig1.toml").write_text('table = "nobody1999-first"\n[[run]]\ndataset = "digits"\nmethod = "rf"\n')
     (folder / "printed.csv").write_text("# a comment\ntable,dataset,kernel,method,field,value\nfirst,digits,,,n_train,1500\n")
     (folder / "tables_first.py").write_text(
-        "from rfx.experiments.printed import printed\nfrom rfx.experiments.tables import Table\n"
+        "from rfx.reporting.printed import printed\nfrom rfx.reporting.tables import Table\n"
         "def first(rows, setting=None):\n"
         "    return Table('first', printed(__package__, 'first')['digits', '', '', 'n_train'].text, [], [], [])\n"
         "TABLES = {'first': first}\n"

@@ -6,7 +6,7 @@ import pytest
 
 from rfx import env, papers
 from rfx.errors import UsageError
-from rfx.experiments import plan
+from rfx.plans import plan
 from rfx.records import keys
 
 GRID = """

@@ -8,8 +8,8 @@ from rfx.errors import UsageError
 from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.l1.prcd import solve_prcd

@@ -6,14 +6,14 @@ import scipy.sparse as sp
 
 from rfx import env, losses, methods
 from rfx.errors import UsageError
-from rfx.experiments import single
 from rfx.features.binning import BinningMap, sample_grids
 from rfx.features.widths import WIDTHS
 from rfx.fitting.validation import held_out
 from rfx.methods.rb import RB
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
+from rfx.runs import single
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
 from rfx.solvers.l1 import bins

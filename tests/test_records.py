@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from rfx.cli import cli
 from rfx.errors import DataError
-from rfx.experiments import columns, figures, seeds, style, tables, tables_render
 from rfx.records import results, traces
 from rfx.records.result import Missing, having
+from rfx.reporting import columns, figures, seeds, style, tables, tables_render
 
 ROWS = Path(__file__).resolve().parent.parent / "docs/rows"
 GOOD = {"key": "k1", "status": "ok", "dataset": "cpu", "method": "rf", "metric": "accuracy", "score": "0.5", "lam": "1.0", "seed": "0",

@@ -9,10 +9,11 @@ from click.testing import CliRunner
 from rfx import papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import plan, tables, tables_render
-from rfx.experiments.report import colours, grids, sources, tally
-from rfx.experiments.seeds import MARKS
+from rfx.plans import plan
 from rfx.records import keys, results
+from rfx.reporting import tables, tables_render
+from rfx.reporting.report import colours, grids, sources, tally
+from rfx.reporting.seeds import MARKS
 
 PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
 
@@ -222,7 +223,7 @@ def test_a_label_stands_in_every_line():
 
 
 def test_colours_can_be_seen_on_a_dark_page():
-    from rfx.experiments import style
+    from rfx.reporting import style
 
     for name in style._LOOKS:
         colour = style.look(name)["color"].lower()
@@ -231,7 +232,7 @@ def test_colours_can_be_seen_on_a_dark_page():
 
 
 def test_methods_are_told_apart_without_colour():
-    from rfx.experiments import style
+    from rfx.reporting import style
 
     marks = [style.look(name)["marker"] for name in style._LOOKS if name not in ("test", "train", "")]
     assert len(set(marks)) == len(marks)

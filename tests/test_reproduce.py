@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from rfx import env, papers
 from rfx.cli import cli
 from rfx.errors import LockedError, UsageError
-from rfx.experiments import catalogue, plan, reproduce
+from rfx.plans import catalogue, plan
 from rfx.records import results
+from rfx.runs import reproduce
 
 PLAN = """
 title = "Small"

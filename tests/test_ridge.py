@@ -7,9 +7,9 @@ from sklearn.linear_model import Ridge
 from rfx import env
 from rfx.errors import UsageError
 from rfx.features import sample
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.factors import Gram, choose_factor
 from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers import ridge
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid

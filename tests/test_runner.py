@@ -15,15 +15,15 @@ from waiting import pid_in, wait_for
 
 from rfx.cli.progress import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
-from rfx.experiments import child, runner
-from rfx.experiments.plan import Plan
+from rfx.plans.plan import Plan
 from rfx.records import keys, results
+from rfx.runs import child, runner
 
-# A child that does what its data set is called; it obeys the protocol of rfx.experiments.child.
+# A child that does what its data set is called; it obeys the protocol of rfx.runs.child.
 STUB = """
 import json, os, signal, sys, time
 from rfx import env
-from rfx.experiments import child
+from rfx.runs import child
 options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
 env.die_with(int(options["--parent"]))
 spec = json.loads(sys.argv[1])
@@ -231,7 +231,7 @@ def _start(tmp_path, stub, datasets, jobs=1, **options):
     runs = [spec(name, **options) for name in datasets]
     program = (
         "import json, sys\n"
-        "from rfx.experiments import plan, runner\n"
+        "from rfx.plans import plan\nfrom rfx.runs import runner\n"
         "runs, path, jobs, command = json.loads(sys.argv[1])\n"
         "try:\n"
         "    runner.run(plan.Plan('p', '', '', '', runs), path, jobs, command=command,\n"
@@ -315,6 +315,6 @@ def test_child_reports_errors_of_every_kind():
 def test_child_by_hand_prints_a_row(tmp_path):
     data = tmp_path / "bad.libsvm"
     data.write_text("1 0:1\n")
-    words = [sys.executable, "-m", "rfx.experiments.child", json.dumps(spec(str(data)))]
+    words = [sys.executable, "-m", "rfx.runs.child", json.dumps(spec(str(data)))]
     row = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     assert row["status"] == "failed" and row["message"]

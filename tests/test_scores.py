@@ -16,9 +16,9 @@ from rfx.cli import main, progress
 from rfx.cli.progress import Progress
 from rfx.data import svmlight
 from rfx.errors import DataError
-from rfx.experiments import baseline, heldout, metrics, single
 from rfx.fitting import calibration
 from rfx.fitting.calibration import Calibration
+from rfx.runs import baseline, held_out, metrics, single
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(300, 2))
@@ -122,25 +122,25 @@ def test_a_damaged_calibration_is_refused(change):
 @pytest.mark.parametrize("classes", [False, True])
 def test_folds_have_every_row_once_and_their_share_of_each_class(classes):
     y = np.array([0.0] * 20 + [1.0] * 5)
-    parts = heldout.folds(y, classes, 4, cv=5)
+    parts = held_out.folds(y, classes, 4, cv=5)
     assert np.array_equal(np.sort(np.concatenate([out for _, out in parts])), np.arange(25))
     assert all(np.array_equal(np.sort(np.concatenate(part)), np.arange(25)) for part in parts)
     if classes:
         assert all(y[out].sum() == 1 for _, out in parts)
-    ((kept, out),) = heldout.folds(y, classes, 4, holdout=0.2)
+    ((kept, out),) = held_out.folds(y, classes, 4, holdout=0.2)
     assert (len(kept), len(out)) == (20, 5) and not set(kept) & set(out)
-    assert not np.array_equal(out, heldout.folds(y, classes, 5, holdout=0.2)[0][1])
+    assert not np.array_equal(out, held_out.folds(y, classes, 5, holdout=0.2)[0][1])
 
 
 def test_a_class_of_two_rows_is_never_lost():
     y = np.array([0.0] * 11 + [1.0] * 2)
     for seed in range(20):
         for how in ({"cv": 2}, {"cv": 5}, {"holdout": 0.5}, {"holdout": 0.2}):
-            assert all(len(np.unique(y[kept])) == 2 for kept, _ in heldout.folds(y, True, seed, **how))
+            assert all(len(np.unique(y[kept])) == 2 for kept, _ in held_out.folds(y, True, seed, **how))
     with pytest.raises(DataError, match="needs two rows of each class at least, but only 1 row is 1"):
-        heldout.folds(y[:-1], True, 0, cv=5)
+        held_out.folds(y[:-1], True, 0, cv=5)
     with pytest.raises(DataError, match="needs 14 rows at least, but there are 13"):
-        heldout.folds(y, False, 0, cv=14)
+        held_out.folds(y, False, 0, cv=14)
 
 
 @pytest.mark.parametrize("task", Y)
@@ -148,7 +148,7 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
     spec = {"dataset": str(files / f"{task}.txt"), "method": "rf", "options": {"task": task, "n_features": 50}, "seed": 2, "cv": 4}
     row, y = single.execute(spec), Y[task][:200]
     decision = np.empty(200) if task != "multiclass" else np.empty((200, 3))
-    for kept, out in heldout.folds(y, task != "regression", 2, cv=4):
+    for kept, out in held_out.folds(y, task != "regression", 2, cv=4):
         one = methods.create("rf", task=task, n_features=50, seed=2).fit(X[kept], y[kept])
         decision[out] = one.decision_function(X[out])
     whole = methods.create("rf", task=task, n_features=50, seed=2).fit(X[:200], y)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.experiments import heldout, single
-from rfx.experiments.single import evaluate
 from rfx.records import results
+from rfx.runs import held_out, single
+from rfx.runs.single import evaluate
 
 
 def spec(dataset, **more):
@@ -41,7 +41,7 @@ def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
     run["options"] = {"gamma": 1.0, "target_scaling": "minmax01", "batch": 32, "block": 32, "epochs": 3}
     row = single.execute(run)
     _, split = single.train(run)
-    ((kept, out),) = heldout.folds(split.y_train, False, 0, None, 0.2)
+    ((kept, out),) = held_out.folds(split.y_train, False, 0, None, 0.2)
     own = methods.create("doubly-sgd", seed=0, task="regression", **run["options"]).fit(split.X_train[kept], split.y_train[kept])
     expected = np.mean(np.abs(own.predict(split.X_train[out]) - split.y_train[out]))
     assert row["params"]["held_out_mae"] == pytest.approx(expected, rel=1e-9) and expected > 20

@@ -4,8 +4,10 @@ import pytest
 
 from rfx import papers
 from rfx.errors import DataError, UsageError
-from rfx.experiments import figures, plan, single, tables
 from rfx.papers.sinha2016 import curves
+from rfx.plans import plan
+from rfx.reporting import figures, tables
+from rfx.runs import single
 
 SPHERE = "sphere:n=400,n_test=200,d="
 

@@ -5,8 +5,8 @@ import pytest
 
 from rfx import losses
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.kernel import KernelMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, stack
 from rfx.solvers.dual_l2 import solve_dual_ridge
 from rfx.solvers.kernel.dense import solve_kernel_dense

@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 
 pytest.importorskip("distributed")
 
-from rfx import cluster, methods
+from rfx import methods
 from rfx.data import csvtext, ranges, svmlight
 from rfx.data.scaling import Scaler
+from rfx.distributed import cluster, matrix, vectors
+from rfx.distributed import training as spread
+from rfx.distributed.rows import DistributedRows
+from rfx.distributed.workers import Workers
 from rfx.errors import ClusterError, DataError, UsageError
-from rfx.experiments import spread
 from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.methods import rf
-from rfx.operators import base
-from rfx.operators.base import drawn
-from rfx.operators.spread import matrix, vectors
-from rfx.operators.spread.rows import SpreadRows
-from rfx.operators.spread.workers import Workers
+from rfx.operators import matrix as base
+from rfx.operators.blocks import drawn
+from rfx.operators.cached import cache_rows
 from rfx.solvers.base import Budget
 from rfx.solvers.l2 import solve_l2
 
@@ -59,7 +60,7 @@ def folder(tmp_path_factory):
 
 def rows_of(workers, path, parts=3, **more):
     files = [ranges.measured(own) for own in ranges.found(path)]
-    return SpreadRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in ranges.cut(files, parts)], **more)
+    return DistributedRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in ranges.cut(files, parts)], **more)
 
 
 def trained(workers, path, name, parts=3, **options):
@@ -201,7 +202,7 @@ def _take(size):
 
 def test_workers_that_have_no_memory_left_are_told_of(workers, monkeypatch):
     """Dask stops giving tasks to a worker that is close to its limit."""
-    from rfx.operators.spread import workers as module
+    from rfx.distributed import workers as module
 
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
     monkeypatch.setattr(module, "_ALONE", 0.3)
@@ -246,7 +247,7 @@ def test_workers_begin_to_hold_when_that_is_needed_first(workers, folder, monkey
     Z, y = problem(workers, folder)
     asked, each = [], workers.each
     monkeypatch.setattr(workers, "each", lambda function, *given, **more: asked.append(function) or each(function, *given, **more))
-    held = Z.hold_rows(np.inf, np.int8)
+    held = cache_rows(Z, np.inf, np.int8)
     few, chosen = held.subset(20)
     assert y[chosen].shape == (20,) and few.shape == (20, 50)
     begun = [function for function in asked if function is matrix._apply]
@@ -328,7 +329,7 @@ def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
     sent = []
     for times in (1, 50):
         sources = [workers.submit(ranges.Arrays, np.tile(X, (times, 1)), np.tile(Y, times), worker=k) for k in range(2)]
-        rows = SpreadRows(workers, sources)
+        rows = DistributedRows(workers, sources)
         rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
         Z = rows.features(sample("gaussian", 4, 50, 7, gamma=2.0), 50**-0.5)
         workers.client.run(_forget_sent)
@@ -362,7 +363,7 @@ def _sent(dask_worker):
 )
 def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options):
     sources = [workers.submit(ranges.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)]
-    rows = SpreadRows(workers, sources)
+    rows = DistributedRows(workers, sources)
     monkeypatch.setattr(vectors, "_FETCHED", rows.shape[0] - 1)
     method = methods.create(name, task="binary", lam=1.0, gamma=1.0, **options | ({} if name == "rb" else {"n_features": 40}))
     assert method.fit(rows, rows.y).info["converged"]

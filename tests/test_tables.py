@@ -10,11 +10,11 @@ import scipy.stats
 
 from rfx import papers
 from rfx.errors import UsageError
-from rfx.experiments import seeds, tables
-from rfx.experiments.compare import compare
-from rfx.experiments.printed import printed
-from rfx.experiments.tables_render import FORMATS, render
 from rfx.records import results
+from rfx.reporting import seeds, tables
+from rfx.reporting.compare import compare
+from rfx.reporting.printed import printed
+from rfx.reporting.tables_render import FORMATS, render
 
 SIZES = {"cpu": (6554, 819, 21), "census16h": (18186, 2273, 16), "yearpred-sized": (463715, 51630, 90)}
 

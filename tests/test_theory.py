@@ -9,15 +9,15 @@ from click.testing import CliRunner
 from rfx import papers
 from rfx.cli import cli
 from rfx.errors import DataError, UsageError
-from rfx.experiments import convergence, figures, tables
-from rfx.experiments.suboptimality import Excess
 from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
 from rfx.methods import create
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.papers.wu2016 import theory as wu2016
 from rfx.papers.yen2014 import theory as yen2014
 from rfx.records import results
+from rfx.reporting import convergence, figures, tables
+from rfx.reporting.suboptimality import Excess
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import solve_l1
 

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from rfx import data, methods
 from rfx.cli import cli
 from rfx.errors import RfxError
-from rfx.experiments import heldout
-from rfx.experiments.tune import Search
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
+from rfx.runs import held_out
+from rfx.runs.tune import Search
 from rfx.solvers.normal import ridge_path
 
 RNG = np.random.default_rng(5)
@@ -67,7 +67,7 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
     best = row["params"]["tuned"]
     y = np.loadtxt([line.split()[0] for line in Path(numbers).read_text().splitlines()])
     grid = []
-    parts = heldout.folds(y, False, 0, 3)
+    parts = held_out.folds(y, False, 0, 3)
     for gamma in 4.0 ** np.arange(-4, 5):
         for lam in 10.0 ** np.arange(-3, 3):
             scores = [
@@ -104,7 +104,7 @@ def test_every_trial_is_kept_and_none_is_made_again(labels):
 
 
 def test_rounds_have_more_rows_and_fewer_candidates(monkeypatch, labels):
-    from rfx.experiments import tune as module
+    from rfx.runs import tune as module
 
     monkeypatch.setattr(module, "ROWS", (60, 150))
     row = found("--method", "rf", "--data", labels, "--n-features", "64", "--results", "t.csv", "--kernels", "gaussian,laplacian")

@@ -9,8 +9,8 @@ from rfx import kernels, losses, methods
 from rfx.errors import DataError, UsageError
 from rfx.fitting import weights
 from rfx.operators.binned import BinnedMatrix
-from rfx.operators.dense import DenseMatrix
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
+from rfx.operators.matrix import DenseMatrix
 from rfx.operators.scaled import ScaledRows
 from rfx.options import LabelWeights
 from rfx.solvers.base import Budget

@@ -18,12 +18,14 @@ from kill_workers import PLAN, Rounds
 from test_runner import STUB, _alive, a_plan, spec
 from waiting import pid_in, wait_for
 
-from rfx import cluster as clusters
 from rfx.cli import cli
+from rfx.distributed import cluster as clusters
+from rfx.distributed import pool as workers
+from rfx.distributed.pool import pool
 from rfx.errors import ClusterError, UsageError
-from rfx.experiments import child, runner, workers
-from rfx.experiments.plan import Plan
+from rfx.plans.plan import Plan
 from rfx.records import results
+from rfx.runs import child, runner
 
 # workers of Dask take their time
 pid_in, wait_for = partial(pid_in, seconds=90), partial(wait_for, seconds=90)
@@ -59,11 +61,12 @@ def a_start(tmp_path, stub, where, runs):
     program = (
         "import json, sys\n"
         "from rfx.errors import RfxError\n"
-        "from rfx.experiments import plan, runner\n"
+        "from functools import partial\n"
+        "from rfx.distributed.pool import pool\nfrom rfx.plans import plan\nfrom rfx.runs import runner\n"
         "if __name__ == '__main__':\n"
         "    runs, path, where, command = json.loads(sys.argv[1])\n"
         "    try:\n"
-        "        runner.run(plan.Plan('p', '', '', '', runs), path, command=command, scheduler=where)\n"
+        "        runner.run(plan.Plan('p', '', '', '', runs), path, command=command, pool=partial(pool, where))\n"
         "    except KeyboardInterrupt:\n"
         "        sys.exit(130)\n"
         "    except RfxError as error:\n"
@@ -87,7 +90,7 @@ def test_rows_are_those_of_this_machine(tmp_path, stub, cluster):
         work,
         tmp_path / "there.csv",
         command=stub,
-        scheduler=cluster.address,
+        pool=partial(pool, cluster.address),
         report=said.append,
         progress=lambda *words: told.append(words),
     )
@@ -106,7 +109,7 @@ def test_rows_are_those_of_this_machine(tmp_path, stub, cluster):
             assert other["peak_rss_mb"] > 1 and other["cpu"] is None
     assert all(row["threads"] == max(1, len(os.sched_getaffinity(0)) // 2) for row in summary.rows if row["status"] == "ok")
     before = (tmp_path / "there.csv").read_bytes()
-    again = runner.run(work, tmp_path / "there.csv", scheduler="tcp://127.0.0.1:1")
+    again = runner.run(work, tmp_path / "there.csv", pool=partial(pool, "tcp://127.0.0.1:1"))
     assert again.ran == 0 and (tmp_path / "there.csv").read_bytes() == before, "nothing to do: nobody is asked"
 
 
@@ -119,13 +122,13 @@ def test_what_the_command_refuses(tmp_path, monkeypatch, words, says):
 
 
 def test_timeout(tmp_path, stub, cluster):
-    (row,) = runner.run(a_plan("slow"), tmp_path / "r.csv", timeout=0.5, command=stub, scheduler=cluster.address).rows
+    (row,) = runner.run(a_plan("slow"), tmp_path / "r.csv", timeout=0.5, command=stub, pool=partial(pool, cluster.address)).rows
     assert row["status"] == "timeout" and row["message"].endswith("not done within 0.5 seconds")
 
 
 def test_data_that_cannot_be_had_are_asked_for_by_whoever_has_begun(tmp_path, stub, cluster):
     work = Plan("p", "", "", "", [spec("data", lam=lam) for lam in range(20)] + [spec("a")])
-    rows = runner.run(work, tmp_path / "r.csv", command=stub, scheduler=cluster.address).rows
+    rows = runner.run(work, tmp_path / "r.csv", command=stub, pool=partial(pool, cluster.address)).rows
     assert [row["status"] for row in rows] == ["failed"] * 20 + ["ok"]
     assert all("no public copy" in row["message"] and row["params"]["error"] == child.NO_DATA for row in rows[:20])
     assert sum(row["peak_rss_mb"] is None for row in rows) >= 10, "most were not tried"
@@ -137,7 +140,7 @@ def test_a_real_run_with_files_that_are_found_from_anywhere(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     job = {"dataset": "rows.libsvm", "method": "rf", "seed": 1, "trace": True, "options": {"n_features": 8, "lam": 1, "task": "binary"}}
     plan = Plan("p", "", "", "", [job])
-    (there,) = runner.run(plan, "there.csv", scheduler=cluster.address).rows
+    (there,) = runner.run(plan, "there.csv", pool=partial(pool, cluster.address)).rows
     (here,) = runner.run(plan, "here.csv").rows
     assert there["status"] == "ok" and there["key"] == here["key"] and there["dataset"] == here["dataset"]
     assert there["objective"] == here["objective"] and there["params"]["train_score"] == here["params"]["train_score"]
@@ -155,15 +158,15 @@ def test_a_file_that_a_worker_cannot_see(tmp_path, monkeypatch, cluster):
         return found | {"dataset": found["dataset"].replace("rows", "gone")}
 
     monkeypatch.setattr(workers, "_resolved", elsewhere)
-    (row,) = runner.run(work, tmp_path / "r.csv", scheduler=cluster.address).rows
+    (row,) = runner.run(work, tmp_path / "r.csv", pool=partial(pool, cluster.address)).rows
     assert row["status"] == "failed" and row["params"]["error"] == child.NO_DATA
     assert row["message"].startswith("worker tcp://") and f"{tmp_path}/gone.libsvm is not here; put it where" in row["message"]
     # the same name and other rows there
     (tmp_path / "gone.libsvm").write_text("1 1:1\n-1 1:3\n")
-    (row,) = runner.run(work, tmp_path / "r.csv", scheduler=cluster.address).rows
+    (row,) = runner.run(work, tmp_path / "r.csv", pool=partial(pool, cluster.address)).rows
     assert "is not the same here as where the run was asked for" in row["message"]
     monkeypatch.setattr(workers, "_resolved", resolved)
-    assert runner.run(work, tmp_path / "r.csv", scheduler=cluster.address).count("ok") == 1, "and it is tried again"
+    assert runner.run(work, tmp_path / "r.csv", pool=partial(pool, cluster.address)).count("ok") == 1, "and it is tried again"
 
 
 def test_a_worker_with_another_version(tmp_path, stub, cluster, monkeypatch):
@@ -171,12 +174,12 @@ def test_a_worker_with_another_version(tmp_path, stub, cluster, monkeypatch):
     monkeypatch.setattr(clusters, "check_versions", lambda client: None)  # as of a worker that comes later
     monkeypatch.setattr(clusters, "versions", lambda: ours | {"numpy": "1.0"})
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ on \S+ has numpy .*, this machine numpy 1.0; install the same"):
-        runner.run(a_plan("a"), tmp_path / "r.csv", command=stub, scheduler=cluster.address)
+        runner.run(a_plan("a"), tmp_path / "r.csv", command=stub, pool=partial(pool, cluster.address))
 
 
 def test_a_command_that_is_not_there_ends_the_plan(tmp_path, cluster):
     with pytest.raises(ClusterError, match="a worker of tcp.* can't make runs: FileNotFoundError"):
-        runner.run(a_plan("a"), tmp_path / "r.csv", command=["/no/such/program"], scheduler=cluster.address)
+        runner.run(a_plan("a"), tmp_path / "r.csv", command=["/no/such/program"], pool=partial(pool, cluster.address))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -200,7 +203,8 @@ def test_kill_9_of_the_runner_ends_the_children_on_the_workers(tmp_path, stub, c
     wait_for(lambda: not _alive(pid), "the child outlived the runner")
     with results.exclusive(tmp_path / "r.csv"):
         assert rows_in(tmp_path) == [("short", "ok")]
-    assert runner.run(a_plan("a"), tmp_path / "r.csv", command=stub, scheduler=cluster.address).count("ok") == 1, "the workers are free"
+    again = runner.run(a_plan("a"), tmp_path / "r.csv", command=stub, pool=partial(pool, cluster.address))
+    assert again.count("ok") == 1, "the workers are free"
 
 
 def test_a_worker_that_dies_gives_its_run_to_one_that_comes_later(tmp_path, stub):
@@ -218,7 +222,7 @@ def test_a_worker_that_dies_gives_its_run_to_one_that_comes_later(tmp_path, stub
 
 
 def test_a_run_that_ends_its_workers_is_a_failed_row(tmp_path, stub):
-    summary = runner.run(a_plan("murder", "a"), tmp_path / "r.csv", command=stub, scheduler="local:1")
+    summary = runner.run(a_plan("murder", "a"), tmp_path / "r.csv", command=stub, pool=partial(pool, "local:1"))
     fatal, other = summary.rows
     assert fatal["status"] == "failed" and fatal["message"].startswith("3 workers ended while they made this run, the last tcp://")
     assert other["status"] == "ok" and summary.exit_code == 3
@@ -250,7 +254,7 @@ def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
             if "no workers" in text:
                 own.add()
 
-        summary = runner.run(a_plan("a", "b"), tmp_path / "r.csv", command=stub, scheduler=own.address, report=report)
+        summary = runner.run(a_plan("a", "b"), tmp_path / "r.csv", command=stub, pool=partial(pool, own.address), report=report)
     assert summary.count("ok") == 2 and said[1] == f"{own.address} has no workers; waiting for some"
 
 

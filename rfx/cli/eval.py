@@ -45,8 +45,8 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     from rfx import files, methods
     from rfx.cli.rows import rows_for
     from rfx.data.reading import Reading
-    from rfx.experiments import single
     from rfx.records import results as results_file
+    from rfx.runs import single
 
     if results is not None:
         files.guard(("--results", results), [("the model", model), *named("--data", dataset)])

@@ -21,10 +21,10 @@ def command(name, results, output, trace, setting, force, as_list):
     """
     from rfx import papers
     from rfx.errors import UsageError
-    from rfx.experiments import figures
-    from rfx.experiments.catalogue import rows_for
+    from rfx.plans.catalogue import rows_for
     from rfx.records.results import read
     from rfx.records.traces import beside, finder
+    from rfx.reporting import figures
 
     known = papers.figures()
     if as_list:

@@ -25,6 +25,6 @@ def command(paper, results, output, force):
     not run is said, with what to type. The figures lie beside the page as PNG, SVG, PDF, and their numbers as CSV.
     """
     from rfx import papers
-    from rfx.experiments.report import page
+    from rfx.reporting.report import page
 
     click.echo(page.write(results, output, papers.folders(paper), papers.plans(), force))

@@ -21,8 +21,8 @@ def command(paper, form, results, output, jobs, dry_run, force):
     Exit code 0: all done; 1: a plan could not be run; 3: some rows failed or did not converge; 4: another rfx run is at it.
     """
     from rfx import papers
-    from rfx.experiments import reproduce
-    from rfx.experiments.report import page
+    from rfx.reporting.report import page
+    from rfx.runs import reproduce
 
     folders = papers.folders(paper)
     steps = reproduce.ahead(folders, form or "most", results)

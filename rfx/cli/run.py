@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import sys
 
@@ -51,7 +52,7 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry
     """
     from rfx import papers
     from rfx.errors import UsageError
-    from rfx.experiments import plan as plans
+    from rfx.plans import plan as plans
 
     known = papers.plans()
 
@@ -65,7 +66,7 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry
     timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
         raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
-    _one_way(jobs, scheduler)
+    pool = _pool(jobs, scheduler)
     loaded = plans.load(plan, quick, known)
     _guard(plan, loaded, ("--results", results), ("the lock of --results,", f"{results}.lock"), *_given(("--log", log), ("--trace", trace)))
     if only:
@@ -76,11 +77,11 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry
     if dry_run:
         return _dry_run(loaded, results, retry_failed, trace, as_json)
 
-    from rfx.experiments import runner
+    from rfx.runs import runner
 
     with _report(log) as report, Progress(loaded.name, quiet, report if log else None) as progress:
         say = report if log else (lambda text: None) if quiet else progress.say
-        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.runs, scheduler=scheduler)
+        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.runs, pool=pool)
         say(_in_words(summary))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)
@@ -90,14 +91,18 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry
     return summary.exit_code
 
 
-def _one_way(jobs, scheduler):
-    from rfx import cluster
+def _pool(jobs, scheduler):
+    """The pool of a scheduler's workers, None for this machine."""
+    if scheduler is None:
+        return None
+    from rfx.distributed import cluster
+    from rfx.distributed.pool import pool
     from rfx.errors import UsageError
 
-    if scheduler is not None:
-        cluster.workers_of(scheduler)
-        if jobs > 1:
-            raise UsageError("--jobs is for this machine alone; with --scheduler the workers' threads are the runs at a time")
+    cluster.workers_of(scheduler)
+    if jobs > 1:
+        raise UsageError("--jobs is for this machine alone; with --scheduler the workers' threads are the runs at a time")
+    return functools.partial(pool, scheduler)
 
 
 def _given(*outputs):
@@ -155,9 +160,9 @@ def _guard(plan, loaded, *outputs):
 def _dry_run(loaded, path, retry_failed, trace, as_json):
     from pathlib import Path
 
-    from rfx.experiments import plan as plans
-    from rfx.experiments import runner
+    from rfx.plans import plan as plans
     from rfx.records import results, traces
+    from rfx.runs import runner
 
     rows = results.read(path) if Path(path).exists() else []
     todo = runner.missing(loaded, rows, retry_failed, traces.read(trace or traces.beside(path)))

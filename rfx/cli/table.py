@@ -21,11 +21,11 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
     """
     from rfx import papers
     from rfx.errors import UsageError
-    from rfx.experiments import tables
-    from rfx.experiments.catalogue import rows_for
-    from rfx.experiments.tables_render import render
+    from rfx.plans.catalogue import rows_for
     from rfx.records.results import read
     from rfx.records.traces import beside, finder
+    from rfx.reporting import tables
+    from rfx.reporting.tables_render import render
 
     known = papers.tables()
     if as_list:

@@ -152,24 +152,26 @@ def command(
         raise UsageError("--curve goes into --trace; give --trace FILE")
     from rfx import files, methods
     from rfx import model as model_file
-    from rfx.experiments import baseline, heldout, single, streamed
     from rfx.fitting import weights
     from rfx.records import results as results_file
     from rfx.records import traces
+    from rfx.runs import baseline, held_out, single, streamed
 
     # a wrong option or file is refused before the data is read
     streaming = {"stream": stream, "n_inputs": n_inputs, "checkpoint": checkpoint, "every": every, "resume": resume}
     streaming = {name: value for name, value in streaming.items() if value}
     judging = {"cv": cv, "holdout": holdout, "calibrate": calibrate}
-    heldout.check(judging | streaming | {"options": given})
+    held_out.check(judging | streaming | {"options": given})
     made = methods.create(method, **given)
     if parts and not scheduler:
         raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
     streamed.prepared(made, streaming | {"sample_weight": sample_weight})
+    elsewhere = None
     if scheduler:
-        from rfx.experiments import spread
+        from rfx.distributed import training
 
-        spread.check(made, judging | streaming | {"dataset": dataset, "split": split, "sample_weight": sample_weight, "curve": curve})
+        elsewhere = training.train
+        training.check(made, judging | streaming | {"dataset": dataset, "split": split, "sample_weight": sample_weight, "curve": curve})
     if sample_weight is not None:
         weights.check_method(made.method)
     sources = named("--data", dataset) + named("--test", test) + ([("--sample-weight", sample_weight)] if sample_weight else [])
@@ -207,7 +209,9 @@ def command(
     place = None if model is None else Path(model)
     with Progress(f"training {method}", quiet) as progress:
         spec["progress"] = progress.tell
-        rows = single.execute_path(spec, place) if given.get("lam_path") else [single.execute(spec, place)]
+        execute = single.execute_path if given.get("lam_path") else single.execute
+        found = execute(spec, place, elsewhere)
+    rows = found if isinstance(found, list) else [found]
     for row in rows:
         steps = row.pop("trace", None)
         if trace is not None:

@@ -26,8 +26,8 @@ class TuneCommand(MethodCommand):
 
     def declared(self, name):
         from rfx import methods
-        from rfx.experiments.tune import AUTO, SIZES
         from rfx.options import union
+        from rfx.runs.tune import AUTO, SIZES
 
         if name is not None and name != "auto":
             return [option for option in methods.options_of(name) if option.name != "lam_path"]
@@ -40,7 +40,7 @@ class TuneCommand(MethodCommand):
 
 
 def _methods():
-    from rfx.experiments.tune import SIZES
+    from rfx.runs.tune import SIZES
 
     return ["auto", *SIZES]
 
@@ -96,9 +96,9 @@ def command(
     from rfx import model as model_file
     from rfx.data import guess_task
     from rfx.errors import UsageError, or_near
-    from rfx.experiments import heldout, single
-    from rfx.experiments.tune import AUTO, Search
     from rfx.records import results as results_file
+    from rfx.runs import held_out, single
+    from rfx.runs.tune import AUTO, Search
 
     if method not in _methods():
         raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")
@@ -119,7 +119,7 @@ def command(
     for name in names:
         own = {option: value for option, value in given.items() if option in methods.get(name).declared()}
         methods.create(name, **own)
-    heldout.check({"cv": cv, "holdout": holdout, "options": given})
+    held_out.check({"cv": cv, "holdout": holdout, "options": given})
     sources = named("--data", dataset) + named("--test", test)
     if results is not None:
         files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))

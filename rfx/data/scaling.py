@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from rfx.data.rows import Rows
 from rfx.errors import DataError, RfxWarning, UsageError
 
 KINDS = ("none", "minmax01", "minmax11", "standard")
@@ -105,7 +106,7 @@ class Scaler:
         """
         _checked(kind, KINDS, "scaling")
         n, d = X.shape
-        if hasattr(X, "survey"):
+        if isinstance(X, Rows):
             return cls.of_parts(kind, X.survey)
         shift, scale = np.zeros(d), np.ones(d)
         if kind == "none":
@@ -154,7 +155,7 @@ class Scaler:
         A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width, and for a
         value that is not finite in dtype, by its row and column (from 1).
         """
-        if hasattr(X, "scaled"):
+        if isinstance(X, Rows):
             return X.scaled(self, dtype)
         X = self._fitted_width(X)
         with np.errstate(over="ignore", invalid="ignore"):

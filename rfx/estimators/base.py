@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from rfx import methods, parallel
+from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
 from rfx.estimators.signature import in_words
 from rfx.fitting import calibration
@@ -103,14 +104,12 @@ class MethodEstimator(BaseEstimator):
             message = f"the solver of {type(self).__name__} did not converge; try {advice}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
-    def _fit_spread(self, X, y, classes: bool, weights):
+    def _fit_distributed(self, X, y, classes: bool, weights):
         """The fit of a Dask array or dataframe, whose rows stay where they are."""
-        from rfx.estimators import spread
-
         if any(value is not None for value in weights.values()) or getattr(self, "class_weight", None) is not None:
-            raise ValueError("rows that lie spread (Dask) take no weights; leave sample_weight and class_weight out")
+            raise ValueError("distributed rows (Dask) take no weights; leave sample_weight and class_weight out")
         with in_python():
-            X, y, labels = spread.rows(self, X, y, self._create("binary" if classes else "regression"), classes)
+            X, y, labels = distributed_rows(self, X, y, self._create("binary" if classes else "regression"), classes)
         self._train(("binary" if len(labels) <= 2 else "multiclass") if classes else "regression", X, y)
         if classes:
             self._label(labels)
@@ -167,8 +166,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
         return self._fit(X, y)
 
     def _fit(self, X, y, **weights):
-        if lies_spread(X):
-            return self._fit_spread(X, y, True, weights)
+        if is_distributed(X):
+            return self._fit_distributed(X, y, True, weights)
         X, y = checked(self, X, y)
         check_classification_targets(y)
         X, y, weights = self._weights(X, y, weights)
@@ -261,8 +260,8 @@ class Regressor(RegressorMixin, MethodEstimator):
         return self._fit(X, y)
 
     def _fit(self, X, y, **weights):
-        if lies_spread(X):
-            return self._fit_spread(X, y, False, weights)
+        if is_distributed(X):
+            return self._fit_distributed(X, y, False, weights)
         X, y = checked(self, X, y, y_numeric=True)
         return self._train("regression", X, np.asarray(y, np.float64), **weights)
 
@@ -279,11 +278,6 @@ class Regressor(RegressorMixin, MethodEstimator):
         ndarray of shape (n_samples,)
         """
         return self.method_.labels(self._decision(X)) if hasattr(self, "method_") else self._decision(X)
-
-
-def lies_spread(X) -> bool:
-    """Whether X is a collection of Dask's."""
-    return hasattr(X, "__dask_graph__")
 
 
 def classes_of(y) -> bool:

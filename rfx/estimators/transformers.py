@@ -16,7 +16,7 @@ from rfx.features.widths import WIDTHS
 from rfx.fitting import bandwidth, memory
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.methods.nystrom import LANDMARKS
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
 # Without targets there is nothing to validate a bandwidth by.

@@ -6,6 +6,7 @@ alone; that of a mixture q of features is q.s (Sinha and Duchi 2016, equations 5
 
 import numpy as np
 
+from rfx.data.rows import Rows
 from rfx.data.scaling import as_floats
 from rfx.operators.mapped import MapMatrix
 
@@ -20,7 +21,7 @@ def scores(pool, X, Y, centred: bool = False) -> np.ndarray:
     """
     Y = as_floats(Y)
     U = Y - Y.mean(axis=0) if centred else Y
-    sums = X.total(_sums, pool, U) if hasattr(X, "total") else _sums(pool, X, U)
+    sums = X.total(_sums, pool, U) if isinstance(X, Rows) else _sums(pool, X, U)
     return np.square(sums).sum(axis=1)
 
 

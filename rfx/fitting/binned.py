@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfx import env, losses
+from rfx.data.rows import Rows
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
-from rfx.features.spread_bins import number_parts
 from rfx.features.widths import WIDTHS
 from rfx.fitting.callbacks import evaluating
 from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
@@ -137,7 +137,7 @@ class BinnedMethod(Method):
 
     def memory_left(self, X: Any, settings: Settings) -> float:
         """MiB that the bin numbers leave; UsageError where they do not fit, before any is made."""
-        n_rows, available = getattr(X, "share", (X.shape[0], None))
+        n_rows, available = X.share if isinstance(X, Rows) else (X.shape[0], None)
         size = self.entry_bytes(settings, 2 if n_rows < 2**16 else 4)
         limit = settings.max_memory or available or env.available_memory_mb()
         number = self.count(X, settings)
@@ -169,8 +169,8 @@ class BinnedMethod(Method):
 
 def numbered(grids: BinningMap, X: Any) -> tuple[Bins, Any]:
     """The bins that the rows of X are in, and the features."""
-    if hasattr(X, "features"):
-        return number_parts(grids, X)
+    if isinstance(X, Rows):
+        return X.numbered(grids)
     ids, bins = grids.number(X)
     return bins, BinnedMatrix(ids, bins.starts)
 

@@ -3,6 +3,7 @@
 import scipy.sparse as sp
 
 from rfx import env
+from rfx.data.rows import Rows
 from rfx.data.scaling import WIDE, keeps_sparse
 from rfx.errors import DataError
 
@@ -18,7 +19,7 @@ def check(X, scaling: str, vectors: int, itemsize: int) -> None:
     CSR rows stay sparse where they are not scaled, or wide and mostly zeros; others take itemsize bytes an input. Raises DataError.
     """
     # rows in parts take no memory here
-    rows = 0 if stays_sparse(X, scaling) or hasattr(X, "survey") else X.shape[0]
+    rows = 0 if stays_sparse(X, scaling) or isinstance(X, Rows) else X.shape[0]
     vector = VECTOR if X.shape[1] <= WIDE else WIDE_VECTOR
     needed = X.shape[1] * (SCALING + rows * itemsize + vector * vectors) / 2**20
     available = env.available_memory_mb()

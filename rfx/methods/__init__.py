@@ -12,8 +12,6 @@ def _declares(value) -> dict[str, type]:
 
 
 METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods")
-# Solvers whose vectors over the rows may lie on workers.
-DISTRIBUTED_SOLVERS = (None, "rfx", "cg")
 
 
 def names() -> list[str]:
@@ -60,25 +58,6 @@ def create(name: str, **options):
 
     method = get(name)()
     return (method.trainer_class or Trainer).of(method, options)
-
-
-def check_distributed(trainer) -> None:
-    """Refuse, with a UsageError, a method or options that need all rows in one process."""
-    s, able = trainer.settings, [name for name, own in METHODS.own().items() if own.distributed]
-    if not trainer.method.distributed:
-        raise UsageError(f"method {trainer.name} needs all rows in one process; over rows on several machines there are {', '.join(able)}")
-    if s.get("solver") not in DISTRIBUTED_SOLVERS:
-        raise UsageError(f"--solver is {s.solver}, which needs all rows in one process; choose rfx")
-    for name in trainer.method.searched:
-        word = isinstance(s.get(name), str) and (name != "gamma" or s.gamma == "validation")
-        if word and not (name == "lam" and s.get("lam_path")):
-            raise UsageError(
-                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process; give a number, such as one found on "
-                "some of the rows"
-            )
-    for name in ("class_weight", "grow"):
-        if s.get(name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process; leave it out")
 
 
 def _check_plugins(path, header) -> None:

@@ -28,7 +28,7 @@ from rfx.fitting.problem import Clock, Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
 from rfx.model import Array, check_within
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
 from rfx.operators.mapped import dense
 from rfx.operators.sparse import SparseMatrix
 from rfx.options import Option

@@ -21,7 +21,7 @@ from rfx.fitting.options import CG, CHOSEN_LAM, LIBLINEAR, LOSS, N_FEATURES, SOL
 from rfx.fitting.problem import Clock, Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
 

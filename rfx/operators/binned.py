@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.base import Matrix, block_size, ranges
 from rfx.operators.binned_gram import meetings
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.blocks import block_size, ranges
+from rfx.operators.matrix import DenseMatrix, Matrix
 
 _PARTS = 8
 _TOGETHER = 4

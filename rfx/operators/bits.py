@@ -4,8 +4,8 @@ import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.base import READ, Matrix, block_size, ranges
-from rfx.operators.dense import DenseMatrix, add_rows
+from rfx.operators.blocks import block_size, ranges
+from rfx.operators.matrix import READ, DenseMatrix, Matrix, add_rows
 from rfx.operators.products import weighted_gram
 from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
 

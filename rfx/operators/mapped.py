@@ -7,10 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import parallel
-from rfx.operators.base import COMPUTED, Matrix, block_size, default_memory_mb, ranges
+from rfx.data.rows import Rows
 from rfx.operators.bits import packed
+from rfx.operators.blocks import block_size, default_memory_mb, ranges
 from rfx.operators.coded import WORTH_MB
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import COMPUTED, DenseMatrix, Matrix
 from rfx.operators.products import GIVEN, GramSum
 from rfx.operators.sparse import SparseMatrix
 from rfx.operators.walked import WalkedMatrix
@@ -161,7 +162,7 @@ class MapMatrix(WalkedMatrix):
 
 def computed(feature_map, X, scale: float = 1.0) -> Matrix:
     """scale * feature_map(X), computed anew at every use: here, or where the parts of X lie."""
-    return X.features(feature_map, scale) if hasattr(X, "features") else MapMatrix(feature_map, X, scale)
+    return X.features(feature_map, scale) if isinstance(X, Rows) else MapMatrix(feature_map, X, scale)
 
 
 def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None, worth_mb: float = np.inf) -> Matrix:
@@ -170,7 +171,7 @@ def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = No
     Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie where these do. worth_mb: the most
     that is worth holding, of what a solver holds in a way of its own.
     """
-    if hasattr(X, "features"):
+    if isinstance(X, Rows):
         return X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(worth_mb)
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from rfx import env
 from rfx.compiled import njit
-from rfx.operators.base import ranges
+from rfx.operators.blocks import ranges
 from rfx.parallel import DENSE, check_time, for_ranges
 
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.

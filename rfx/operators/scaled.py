@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rfx.operators.base import Matrix
+from rfx.operators.matrix import Matrix
 
 
 class ScaledRows(Matrix):

@@ -4,8 +4,7 @@ import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.base import Matrix
-from rfx.operators.dense import DenseMatrix
+from rfx.operators.matrix import DenseMatrix, Matrix
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Rows whose sums stay in the first cache, rows of a chunk of a Gram matrix, and so few columns that products are the quicker way to one.

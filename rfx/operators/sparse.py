@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.operators.base import Matrix, block_size, ranges
+from rfx.operators.blocks import block_size, ranges
+from rfx.operators.matrix import Matrix
 
 
 class SparseMatrix(Matrix):

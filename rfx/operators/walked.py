@@ -4,7 +4,7 @@ import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.base import Matrix
+from rfx.operators.matrix import Matrix
 
 _PARTS = 16
 _FAST = {"reassoc", "contract", "nsz", "arcp"}

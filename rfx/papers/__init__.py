@@ -1,8 +1,8 @@
 """The papers, a folder each: its plans, its printed numbers, its tables and its figures. Nothing of a paper is elsewhere.
 
 A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2014-table1`; the table `table1` in the TABLES of
-`yen2014/tables.py` is the table `yen2014-table1`, and so with FIGURES of `figures.py` (see `rfx.experiments.catalogue`).
-Printed numbers are CSV files in the folder (see `rfx.experiments.printed`).
+`yen2014/tables.py` is the table `yen2014-table1`, and so with FIGURES of `figures.py` (see `rfx.plans.catalogue`).
+Printed numbers are CSV files in the folder (see `rfx.reporting.printed`).
 """
 
 import importlib
@@ -12,7 +12,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 
 from rfx.errors import UsageError, or_near
-from rfx.experiments import catalogue
+from rfx.plans import catalogue
 
 
 def names() -> list[str]:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.losses import labels_and_weights
-from rfx.operators.base import READ, default_memory_mb
+from rfx.operators.blocks import default_memory_mb
+from rfx.operators.cached import cache_rows
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.coded import code_type
 from rfx.operators.factors import sampled_factor
+from rfx.operators.matrix import READ
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 from rfx.solvers.line_search import line_minimum
@@ -213,7 +215,7 @@ class _Problem:
         start = time.monotonic()
         error = 0.5 * _CODES * tol * lam / labels_and_weights(loss, y)[1].max()
         kind = code_type(Z, error) if Z.cost > READ else None
-        self.held = Z.hold_rows(limit_mb, kind)
+        self.held = cache_rows(Z, limit_mb, kind)
         self.exact, self.seconds = kind is None or self.held is Z, time.monotonic() - start
         self.Z = self.held if self.exact else Z
 

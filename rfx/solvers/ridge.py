@@ -11,11 +11,11 @@ eigendecomposition would do for all as well, but costs as much as about twenty-f
 import numpy as np
 
 from rfx.losses import Squared
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
+from rfx.operators.cached import hold_part
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.factors import choose_factor, sampled_factor
 from rfx.operators.shifted import solve_shifted
-from rfx.operators.split import hold_part
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 

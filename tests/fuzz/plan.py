@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rfx import papers
 from rfx.errors import RfxError
-from rfx.experiments import plan
+from rfx.plans import plan
 
 SECONDS, MEGABYTES = 60, 500  # that one plan may take, far above what any does; that all of them may add
 _PIECES = [

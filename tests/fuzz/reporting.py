@@ -13,9 +13,10 @@ from pathlib import Path
 
 from rfx import papers
 from rfx.errors import RfxError
-from rfx.experiments import compare, figures, plan, tables, tables_render
+from rfx.plans import plan
 from rfx.records import keys, results, sheet, traces
 from rfx.records.result import PARAMS
+from rfx.reporting import compare, figures, tables, tables_render
 
 TEXTS = ["", "x" * 300, "p$\\frac{$q", "a$b$c", "\x01\x1b[31m", "‮evil", "_x", "=1+1", "<script>", "\U0001f4a5", "tune 1", "%s{0}"]
 NUMBERS = [0, 1, -1, 3, 0.5, -0.5, 1e-300, 1e100, 1e308, float("nan"), float("inf"), float("-inf"), 10**30, 10**400]

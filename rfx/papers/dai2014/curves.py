@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import DataError, UsageError
-from rfx.experiments.printed import printed
 from rfx.records.result import having
+from rfx.reporting.printed import printed
 
 METHODS = {
     "doubly-sgd": "doubly SGD", "norma": "NORMA", "k-sdca": "k-SDCA", "r-pegasos": "r-Pegasos", "n-pegasos": "n-Pegasos",

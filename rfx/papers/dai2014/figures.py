@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from rfx.experiments import style
 from rfx.papers.dai2014 import curves as dai
+from rfx.reporting import style
 
 _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
 

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from rfx.experiments.catalogue import unrun
-from rfx.experiments.printed import printed
-from rfx.experiments.seeds import mark, mean, verdict
-from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.dai2014 import curves as dai
+from rfx.plans.catalogue import unrun
+from rfx.reporting.printed import printed
+from rfx.reporting.seeds import mark, mean, verdict
+from rfx.reporting.tables import DASH, Section, Table, count, failures, machines, short
 
 _NOTES = {
     "adult": "a9a as the LIBSVM site has it; the paper's adult has the same 32,561 rows and 123 inputs.",

@@ -1,9 +1,9 @@
 """What the settings of Figure 1 that the paper leaves open are chosen by: errors on training rows that were held out."""
 
-from rfx.experiments import columns
-from rfx.experiments.seeds import mean
-from rfx.experiments.tables import Section, Table, failures, machines, short
 from rfx.papers.dai2014 import curves as dai
+from rfx.reporting import columns
+from rfx.reporting.seeds import mean
+from rfx.reporting.tables import Section, Table, failures, machines, short
 
 
 def choice(rows, setting=None) -> Table:

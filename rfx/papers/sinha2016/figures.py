@@ -5,9 +5,9 @@ from statistics import mean, stdev
 import numpy as np
 
 from rfx.errors import DataError
-from rfx.experiments import style
-from rfx.experiments.printed import printed
 from rfx.papers.sinha2016 import curves
+from rfx.reporting import style
+from rfx.reporting.printed import printed
 
 _PICTURED = 600
 

@@ -2,11 +2,11 @@
 
 from statistics import mean
 
-from rfx.experiments.printed import printed
-from rfx.experiments.seeds import LEGEND, mark, verdict
-from rfx.experiments.seeds import mean as seeds_mean
-from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.sinha2016 import curves
+from rfx.reporting.printed import printed
+from rfx.reporting.seeds import LEGEND, mark, verdict
+from rfx.reporting.seeds import mean as seeds_mean
+from rfx.reporting.tables import DASH, Section, Table, count, failures, machines, short
 
 _OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
 _GRID = ["D", "ours, error", "s", "random, error", "s", "ours, features"]

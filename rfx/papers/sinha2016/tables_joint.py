@@ -2,9 +2,9 @@
 
 from statistics import mean
 
-from rfx.experiments.tables import Section, Table, count, failures, machines, short
 from rfx.papers.sinha2016 import curves
 from rfx.records.result import having, seconds_train
+from rfx.reporting.tables import Section, Table, count, failures, machines, short
 
 _HEADINGS = ["features", "rho / N_w", "D", "error", "choice, s", "training, s"]
 

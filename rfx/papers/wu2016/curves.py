@@ -7,9 +7,9 @@ the rows of all of them.
 from dataclasses import dataclass, field
 
 from rfx.errors import UsageError
-from rfx.experiments.printed import curves
-from rfx.experiments.seeds import Mean, mean, verdict
 from rfx.records.result import having, seconds_train
+from rfx.reporting.printed import curves
+from rfx.reporting.seeds import Mean, mean, verdict
 
 SETTINGS = {
     "paper": "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors' programs, where most runs "
@@ -83,7 +83,7 @@ def better(dataset: str, value: float, than: float) -> bool:
 
 
 def judged(dataset: str, name: str, ours: dict, authors: dict) -> str | None:
-    """Ours against the authors' (see rfx.experiments.seeds): of test performance alone, where several seeds say its noise."""
+    """Ours against the authors' (see rfx.reporting.seeds): of test performance alone, where several seeds say its noise."""
     value, sd = ours.get(name), (ours.get("sd") or {}).get(name)
     if name != "test" or value is None or sd is None:
         return None

@@ -1,8 +1,8 @@
 """Figures 3 to 6 of Wu et al. 2016 (random binning features): ours solid with filled marks, the authors' dashed and hollow."""
 
 from rfx.errors import DataError
-from rfx.experiments import style
 from rfx.papers.wu2016 import curves as wu2016
+from rfx.reporting import style
 
 _UNSOLVED = "x"
 _SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)

@@ -3,11 +3,11 @@
 import numpy as np
 
 from rfx.errors import DataError
-from rfx.experiments import style
-from rfx.experiments.catalogue import alone, of_plan
 from rfx.features.binning import sample_grids
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.wu2016 import theory
+from rfx.plans.catalogue import alone, of_plan
+from rfx.reporting import style
 
 # Figure 2 as printed: rows, grids, bins; sigma is not. 6.8 gives about as many bins for rows drawn uniformly from the unit square.
 _ROWS, _GRIDS, _BINS, _GAMMA = 200, 10, 395, 6.8

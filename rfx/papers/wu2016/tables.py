@@ -1,10 +1,10 @@
 """Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3 to 6 as tables."""
 
 from rfx.data import registry
-from rfx.experiments.printed import printed
-from rfx.experiments.seeds import LEGEND, mark, spread
-from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.wu2016 import curves as wu2016
+from rfx.reporting.printed import printed
+from rfx.reporting.seeds import LEGEND, mark, spread
+from rfx.reporting.tables import DASH, Section, Table, count, failures, machines, short
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}
 _PAIRS = "Every cell is ours / paper; a dash: not run, or not printed."

@@ -1,10 +1,10 @@
 """Theorem 1 of Wu et al. 2016 and its equations 29 and 30 in numbers, beside what we measured."""
 
-from rfx.experiments.catalogue import of_plan
-from rfx.experiments.seeds import mean
-from rfx.experiments.tables import DASH, Section, Table, count, failures, machines, short
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.wu2016 import theory
+from rfx.plans.catalogue import of_plan
+from rfx.reporting.seeds import mean
+from rfx.reporting.tables import DASH, Section, Table, count, failures, machines, short
 
 
 def theorem1(rows, setting=None) -> Table:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from rfx import losses
 from rfx.errors import DataError
-from rfx.experiments import seeds
-from rfx.experiments.suboptimality import Excess, Reference
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.records.result import having
+from rfx.reporting import seeds
+from rfx.reporting.suboptimality import Excess, Reference
 
 LABEL = "theorem1"
 NOTES = (

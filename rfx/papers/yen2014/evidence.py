@@ -3,10 +3,10 @@
 The plans give these rows the labels `inference` and `published`.
 """
 
-from rfx.experiments import seeds
-from rfx.experiments.printed import printed
-from rfx.experiments.tables import DASH, Section, count, gamma, memory_gb, short
 from rfx.records.result import having, seconds_train
+from rfx.reporting import seeds
+from rfx.reporting.printed import printed
+from rfx.reporting.tables import DASH, Section, count, gamma, memory_gb, short
 
 PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 

@@ -1,7 +1,7 @@
 """Figure 1 of Yen et al. 2014: objective and test error of Sparse-RF and boosting against training time, and the kernel's line."""
 
-from rfx.experiments import style
 from rfx.papers.yen2014 import figure1 as yen
+from rfx.reporting import style
 
 _QUANTITIES = ((1, "objective / N", "objective"), (2, "test error", "error"))
 _LOOKS = {"boosting-exact": style.look("boosting") | {"marker": "+", "markersize": 6, "linestyle": ":"}}

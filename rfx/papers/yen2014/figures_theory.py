@@ -1,7 +1,7 @@
 """Corollary 1 of Yen et al. 2014 as a figure: the objective of Sparse-RF above its limit, against D, under the bound."""
 
-from rfx.experiments import style
 from rfx.papers.yen2014 import theory
+from rfx.reporting import style
 
 
 def corollary1(rows, setting=None):

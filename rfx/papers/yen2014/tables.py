@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from operator import itemgetter
 
-from rfx.experiments.tables import Comparison, DataRow, Field, count, memory_gb, short
 from rfx.papers.yen2014 import evidence
 from rfx.records.results import seconds_train
+from rfx.reporting.tables import Comparison, DataRow, Field, count, memory_gb, short
 
 OURS = "perceptron, range"
 

@@ -1,8 +1,8 @@
 """The numbers behind Figure 1 of Yen et al. 2014: where each curve ends, and when it is below the kernel's line."""
 
-from rfx.experiments import seeds
-from rfx.experiments.tables import DASH, Section, Table, failures, machines, short
 from rfx.papers.yen2014 import figure1 as yen
+from rfx.reporting import seeds
+from rfx.reporting.tables import DASH, Section, Table, failures, machines, short
 
 _COLUMNS = ["method", "lambda", "features kept", "objective / N", "error", "seconds", "seconds to the kernel's line"]
 NAME = "yen2014-figure1"

@@ -1,8 +1,8 @@
 """Corollary 1 of Yen et al. 2014 in numbers: the objective of Sparse-RF at every D beside the bound."""
 
-from rfx.experiments.seeds import mean, spread
-from rfx.experiments.tables import Section, Table, count, failures, machines, short
 from rfx.papers.yen2014 import theory
+from rfx.reporting.seeds import mean, spread
+from rfx.reporting.tables import Section, Table, count, failures, machines, short
 
 
 def corollary1(rows, setting=None) -> Table:

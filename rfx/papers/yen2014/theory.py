@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from rfx import losses
 from rfx.errors import DataError, UsageError
-from rfx.experiments.suboptimality import Excess, Reference
 from rfx.records.result import having
+from rfx.reporting.suboptimality import Excess, Reference
 
 LABEL = "corollary1"
 # the square of the largest feature, B^2

@@ -8,7 +8,7 @@ q = -v / lam + S t makes that (lam + S K S) t = S K v / lam, symmetric and posit
 
 import numpy as np
 
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cg import conjugate_gradients
 from rfx.operators.kernel import KernelMatrix
 from rfx.operators.pivoted import PivotedFactor

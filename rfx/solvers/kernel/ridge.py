@@ -10,7 +10,7 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.losses import Squared
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
 from rfx.operators.cg import conjugate_gradients, dots
 from rfx.operators.cholesky import factor_in_place, solve
 from rfx.operators.kernel import KernelMatrix

@@ -19,7 +19,7 @@ import numpy as np
 
 from rfx.errors import UsageError
 from rfx.losses import SquaredHinge, labels_and_weights
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.kernel.block import solve_pairs, solve_singles

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.losses import Weighted, labels_and_weights
-from rfx.operators.base import Matrix, default_memory_mb
-from rfx.operators.dense import DenseMatrix
-from rfx.operators.held import HeldColumns
+from rfx.operators.blocks import default_memory_mb
+from rfx.operators.cached import CachedColumns
+from rfx.operators.matrix import DenseMatrix, Matrix
 from rfx.parallel import Late, one_blas_thread, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
@@ -164,7 +164,7 @@ class _Problem:
                 return
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
-                held = HeldColumns(self.Z, self._working(gradient, self.lam, self.held_limit, self.held_limit), held)
+                held = CachedColumns(self.Z, self._working(gradient, self.lam, self.held_limit, self.held_limit), held)
                 self.gram.restrict(held.held)
                 self._minimise(held, 0.05 * gap)
                 size = 0

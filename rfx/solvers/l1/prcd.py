@@ -13,7 +13,7 @@ import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.operators.base import default_memory_mb
+from rfx.operators.blocks import default_memory_mb
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
 

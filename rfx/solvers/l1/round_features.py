@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from rfx.operators.cached import SplitRows, hold_part
 from rfx.operators.coded import WORTH_MB, CodedMatrix, code_type, coded, recoded
 from rfx.operators.products import working_bytes
-from rfx.operators.split import SplitRows, hold_part
 from rfx.solvers.l1.newton import columns_held, largest_working_set
 
 # Part of the memory that a round's features may take; Gram matrices take up to half of it.

@@ -1,0 +1,53 @@
+"""What the rest of rfx asks of rows that lie in parts, elsewhere than in this process."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rfx.data.scaling import Scaler
+    from rfx.data.survey_parts import Survey
+
+
+class Rows(ABC):
+    """Rows (n, d) in parts: `rfx.distributed.rows` has those of a cluster's workers.
+
+    Attributes
+    ----------
+    shape : tuple
+        (n, d)
+    survey : Survey
+        What was counted and measured of the inputs.
+    """
+
+    shape: tuple[int, int]
+    survey: Survey
+
+    @property
+    @abstractmethod
+    def share(self) -> tuple[int, float]:
+        """(rows, MiB of memory for them) where most of the rows lie together."""
+
+    @abstractmethod
+    def scaled(self, scaler: Scaler, dtype: Any) -> Rows:
+        """The scaled rows, kept where they lie."""
+
+    @abstractmethod
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """Some of the rows, by their numbers, in this process."""
+
+    @abstractmethod
+    def features(self, feature_map: Any, scale: float = 1.0, most_mb: float = np.inf) -> Any:
+        """The matrix scale * feature_map(X); most_mb: MiB of it that may be cached in one place."""
+
+    @abstractmethod
+    def numbered(self, grids: Any) -> tuple[Any, Any]:
+        """(Bins, matrix) of the rows in the bins of a `BinningMap`, the same as of rows in one process."""
+
+    @abstractmethod
+    def total(self, function: Callable, shared: Any, *vectors: Any) -> Any:
+        """The sum over the parts of function(shared, X, *vectors), vectors having an entry for each row."""

@@ -1,0 +1,344 @@
+"""A feature matrix whose rows lie on Dask workers: each worker multiplies its own, and sums of the size of D travel in a tree."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx.distributed.vectors import RowIndex, RowVector, located, written
+from rfx.distributed.vectors import evaluated as _evaluated
+from rfx.distributed.workers import INLINE
+from rfx.operators.binned import BinnedMatrix
+from rfx.operators.blocks import drawn
+from rfx.operators.cached import cache_rows
+from rfx.operators.coded import Codes, coded
+from rfx.operators.mapped import MapMatrix
+from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
+
+# Bytes of an array that `to_array` fetches at most.
+_FETCHED = 1 << 31
+# Features of a subset of rows that are made and kept here: a pass over them takes less time than asking the workers does, some 30 ms.
+_HERE = 1 << 26
+
+
+@dataclass
+class Computed:
+    """Features of a map, made anew at every use from the rows of a part."""
+
+    map: object
+    scale: float
+    cost = COMPUTED
+
+    @property
+    def form(self):
+        return self.map.n_features, self.map.dtype
+
+    def matrix(self, data):
+        return MapMatrix(self.map, data[0], self.scale)
+
+    def columns(self, index):
+        return Computed(self.map.select(index), self.scale)
+
+
+@dataclass
+class Held:
+    """Features that a part holds as an array; index: those of its columns that are meant, None for all."""
+
+    form: tuple
+    index: np.ndarray | None = None
+    cost = READ
+
+    def matrix(self, data):
+        return DenseMatrix(data) if self.index is None else DenseMatrix(data).columns(self.index)
+
+    def columns(self, index):
+        own = np.arange(self.form[0]) if self.index is None else self.index
+        return Held((len(own[index]), self.form[1]), own[index])
+
+
+@dataclass
+class Coded:
+    """Codes of features, of the type `kind`, and their units, that a part holds."""
+
+    form: tuple
+    kind: type
+    cost = READ / 2
+
+    def matrix(self, data):
+        codes, units = data
+        return Codes(codes, units, self.form[1]).at(np.arange(len(codes)))
+
+
+@dataclass
+class Binned:
+    """Bin numbers of random binning features that a part holds."""
+
+    starts: np.ndarray
+    scale: float
+    cost = READ
+
+    @property
+    def form(self):
+        return int(self.starts[-1]), BinnedMatrix.dtype
+
+    def matrix(self, data):
+        return BinnedMatrix(data, self.starts, self.scale)
+
+
+class PartsMatrix(Matrix):
+    """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a RowVector.
+
+    data: a future for each part, from which `recipe` makes its features, or what makes these futures, called when they are needed first;
+    counts: the rows of each; index: of a part's rows those that are meant, a future for each part, None for all; made: the same
+    features computed from rows of inputs, where there are such; most_mb: what a worker may hold of them at most.
+    """
+
+    # what a part holds is its worker's business
+    computed = False
+    rows_here = False
+
+    def __init__(self, workers, data, recipe, counts, index=None, made=None, most_mb=np.inf):
+        self.workers, self._data, self.recipe, self.counts, self.index = workers, data, recipe, tuple(counts), index
+        self.most_mb = most_mb
+        columns, dtype = recipe.form
+        self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
+        self._shared, self.made = None, self if isinstance(recipe, Computed) and index is None else made
+
+    @property
+    def data(self):
+        if callable(self._data):
+            self._data = self._data()
+        return self._data
+
+    @property
+    def n_grids(self):
+        return len(self.recipe.starts) - 1
+
+    @property
+    def starts(self):
+        return self.recipe.starts
+
+    @property
+    def scale(self):
+        return self.recipe.scale
+
+    def parts(self):
+        raise TypeError("the parts of rows on workers are not gone through one by one")
+
+    # ------------------------------------------------------------------ rows and columns
+
+    def rows(self, index):
+        if not isinstance(index, RowIndex):
+            raise TypeError("of rows on workers some are meant by a RowIndex")
+        own = index.node.futures
+        if self.index is not None:
+            own = self.workers.each(_taken, self.index, own)
+        other = PartsMatrix(self.workers, self.data, self.recipe, index.counts, own, most_mb=self.most_mb)
+        other._shared = self._shared
+        return other
+
+    def columns(self, index):
+        return PartsMatrix(self.workers, self.data, self.recipe.columns(index), self.counts, self.index)
+
+    def draw(self, count):
+        starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
+        futures = self.workers.each(_drawn, starts[:-1], starts[1:], common=(n, count))
+        return RowIndex(self.workers, futures, self.workers.results(self.workers.each(len, futures)))
+
+    def subset(self, count):
+        """As of every matrix; few rows are here, for their inputs, not their features, are fetched."""
+        if self.made is None or count * self.shape[1] > _HERE:
+            return super().subset(count)
+        chosen, recipe = drawn(self.shape[0], count), self.made.recipe
+        part = MapMatrix(recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale)
+        # the codes that the workers have of these rows, to the bit, so that the solver takes the steps of one machine
+        return coded(part, self.recipe.kind) if isinstance(self.recipe, Coded) else part, chosen
+
+    def constant(self, value):
+        return RowVector.constant(self.workers, self.counts, value)
+
+    def hold(self, max_mb=np.inf):
+        """Held on the workers, where that takes at most `max_mb` and their own bound on each of them."""
+        if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
+            return self
+        return self._held(Held((self.shape[1], self.dtype)), _array)
+
+    def hold_rows(self, max_mb, kind=None):
+        """Held on the workers, whose memory, not this process's, is the bound; kind: int8 or int16 for codes (rfx.operators.coded)."""
+        if kind is None or self.cost <= READ:
+            return self.hold()
+        if self._share_mb(kind) > self._bound_mb():
+            return self
+        return self._held(Coded((self.shape[1], self.dtype), kind), _codes, kind)
+
+    def _held(self, recipe, function, *args):
+        """These rows as function(features, *args) has them on the workers, which begin with that when it is needed first.
+
+        What is common to all parts is sent at once: a worker that has begun is slow to pass it on to the next.
+        """
+        self._share(everywhere=True)
+        return PartsMatrix(self.workers, lambda: self._each(function, args=args), recipe, self.counts, made=self.made)
+
+    def _share_mb(self, dtype) -> float:
+        """MiB that a worker's entries take as numbers of that type."""
+        return self.size_mb * np.dtype(dtype).itemsize / self.dtype.itemsize / len(self.workers.addresses)
+
+    def _bound_mb(self) -> float:
+        return min(self.most_mb, self.workers.memory_mb)
+
+    def by_columns(self, max_mb):
+        return self
+
+    def gathered(self):
+        return DenseMatrix(self.to_array())
+
+    def to_array(self, out=None):
+        if self.size_mb * 2**20 > _FETCHED:
+            raise TypeError(f"{self.size_mb:,.0f} MiB of features are more than are fetched from the workers")
+        found = np.concatenate(self.workers.results(self._each(_array)))
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    # ------------------------------------------------------------------ products
+
+    def _each(self, function, *vectors, args=()) -> list:
+        """A future for each part of function(its matrix, its part of the vectors, *args); a vector may be None, args futures."""
+        args = [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+        parts, common = self._question(function, vectors, args)
+        return self.workers.each(_apply, *parts, common=common)
+
+    def _share(self, everywhere=False):
+        if self._shared is None:
+            self._shared = self.workers.shared(self.recipe, everywhere)
+
+    def _question(self, function, vectors, args) -> tuple:
+        """(lists with something for each part, what is common to all) that `_apply` takes."""
+        self._share()
+        for vector in vectors:
+            if vector is not None and vector.counts != self.counts:
+                raise ValueError(f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or other ones")
+        program, leaves = written([None if vector is None else vector.node for vector in vectors])
+        own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
+        index = self.index or [None] * len(self.counts)
+        return (self.data, index, own), (function, self._shared, self.workers.shared(program), args)
+
+    def _vector(self, futures, columns) -> RowVector:
+        return RowVector.of(self.workers, futures, self.counts, columns)
+
+    def _total(self, function, *vectors, args=()):
+        return self.workers.sum(self._each(function, *vectors, args=args))
+
+    def _vector_total(self, function, *vectors, args=()):
+        """`_total` of what has a number, or a row of numbers, for each column."""
+        if any(arg.nbytes > INLINE for arg in args):
+            return self._total(function, *vectors, args=args)
+        parts, common = self._question(function, vectors, args)
+        outputs = max(
+            [1, *(vector.size // max(1, len(vector)) for vector in vectors if vector is not None), *(arg[0].size for arg in args)]
+        )
+        return self.workers.summed(_apply, *parts, common=common, size=8 * self.shape[1] * outputs)
+
+    def total(self, function, *vectors):
+        return self._total(function, *vectors)
+
+    def matvec(self, W):
+        return self._vector(self._each(_matvec, args=(np.asarray(W, np.float64),)), W.shape[1:])
+
+    def rmatvec(self, U):
+        return self._vector_total(_rmatvec, U)
+
+    def normal(self, P, weights=None):
+        return self._vector_total(_normal, weights, args=(np.asarray(P, np.float64),))
+
+    def outer(self, U):
+        """The sums over the rows stay on the workers, too."""
+        sums = self.workers.total(self._each(_rmatvec, U))
+        return self._vector(self._each(_matvec, args=(sums,)), U.shape[1:])
+
+    def loss_pass(self, W, loss, y):
+        found = self._each(_loss_pass, y, args=(np.asarray(W, np.float64), loss))
+        # the sums are taken out before they travel
+        value, G = self.workers.sum(self.workers.entries(found, 1))
+        return RowVector.of(self.workers, found, self.counts, W.shape[1:], entry=0), value, G
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        return self._total(_gram, weights, args=(left, right, dtype))
+
+    def gram_update(self, old, change, new, weights, dtype=None):
+        return self._total(_gram_update, change, weights, args=(old, new, dtype))
+
+    def squares(self, weights=None):
+        return self._vector_total(_squares, weights)
+
+
+cache_rows.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb, kind))
+
+
+def fetched(workers, data, counts, index) -> np.ndarray:
+    """The scaled rows of the numbers `index`, array or CSR, of parts (X, y) that are futures."""
+    owners, local = located(index, counts)
+    order = np.argsort(owners, kind="stable")
+    used = np.unique(owners)
+    found = workers.results(workers.each(_rows, [data[part] for part in used], [local[owners == part] for part in used]))
+    whole = sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+    return whole[np.argsort(order, kind="stable")]
+
+
+# ---------------------------------------------------------------------- on the workers
+
+
+def _rows(data, index):
+    return data[0][index]
+
+
+def _apply(function, recipe, program, args, data, index, leaves):
+    Z = recipe.matrix(data)
+    return function(Z if index is None else Z.rows(index), *_evaluated(program, leaves), *args)
+
+
+def _taken(first, second):
+    return first[second]
+
+
+def _drawn(n, count, start, stop):
+    return drawn(n, count, start, stop) - start
+
+
+def _array(Z):
+    return Z.to_array()
+
+
+def _codes(Z, kind):
+    store = coded(Z, kind).store
+    return store.codes, store.units
+
+
+def _matvec(Z, W):
+    return Z.matvec(W)
+
+
+def _rmatvec(Z, U):
+    return Z.rmatvec(U)
+
+
+def _normal(Z, weights, P):
+    return Z.normal(P, weights)
+
+
+def _loss_pass(Z, y, W, loss):
+    F, value, G = Z.loss_pass(W, loss, y)
+    return F, (value, G)
+
+
+def _gram(Z, weights, left, right, dtype):
+    return Z.gram(left, right, weights, dtype)
+
+
+def _gram_update(Z, change, weights, old, new, dtype):
+    return Z.gram_update(old, change, new, weights, dtype)
+
+
+def _squares(Z, weights):
+    return Z.squares(weights)

@@ -1,0 +1,191 @@
+"""A plan's runs made by Dask's workers: each in a process of its own there, as `rfx run` makes them here.
+
+distributed decides which worker makes which run, and gives the run of a worker that died to another. What came of a run is the task's
+result; the one runner that asked writes the row.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rfx.data import registry
+from rfx.distributed import cluster
+from rfx.errors import ClusterError
+from rfx.records import keys
+from rfx.runs import endings
+from rfx.runs.pools import Way, job
+from rfx.runs.process import NAP
+
+_AHEAD = 1000  # runs that the scheduler is told of at a time
+_TELL = 1.0  # seconds between two steps of a run that its worker tells
+_LOOK = 5.0  # seconds between two looks at whether there are workers
+
+
+@contextmanager
+def pool(where: str, way: Way, report):
+    """The workers of the scheduler that --scheduler names. ClusterError, also out of the block, where they can't be had any more."""
+    with cluster.connect(where) as client:
+        pool = Workers(client, where, way, report)
+        try:
+            yield pool
+        finally:
+            pool.stop()
+
+
+class Workers:
+    """See `pool`; the words are those of `rfx.runs.pools`."""
+
+    def __init__(self, client, where: str, way: Way, report):
+        from distributed import as_completed
+
+        self.client, self.where, self.report = client, where, report
+        self.name = f"rfx-{uuid.uuid4().hex}"
+        self.told = {"way": way, "versions": cluster.versions()}
+        self.taken = {}  # number -> spec and future of the runs that have not ended
+        self.begun = {}  # number -> the last step that its solver told, None before any
+        self.again = []  # specs of runs that never began, and that the scheduler gave up for what others did to their workers
+        self.count = 0
+        self.results = as_completed(loop=client.loop, with_results=True, raise_errors=False)
+        self.looked, self.lonely = time.monotonic(), False
+        client.subscribe_topic(self.name, lambda event: self.begun.update([event[1]]))
+
+    def at_work(self) -> list[tuple[dict, dict | None]]:
+        return [
+            (self.taken[number][0], step)
+            for number, step in sorted(self.begun.copy().items(), key=lambda pair: pair[0])
+            if number in self.taken
+        ]
+
+    def take(self, todo: list[dict]) -> None:
+        todo[:0], self.again = self.again, []
+        specs = todo[: max(0, _AHEAD - len(self.taken))]
+        if not specs:
+            return
+        del todo[: len(specs)]
+        numbers = range(self.count, self.count + len(specs))
+        self.count += len(specs)
+        names = [(self.name, number) for number in numbers]
+        told = self.told | {"at_once": _at_once(self.client)}
+        futures = self.client.map(make, names, [_resolved(spec) for spec in specs], key=names, pure=False, told=told)
+        self.taken |= {number: pair for number, *pair in zip(numbers, specs, futures)}
+        self.results.update(futures)
+
+    def ended(self) -> Iterator[tuple[dict, dict]]:
+        self._look()
+        while self.results.has_ready():
+            future, result = next(self.results)
+            number = future.key[1]
+            spec, _ = self.taken.pop(number, (None, None))
+            if spec is None:
+                continue  # withdrawn
+            if future.status == "error" and number not in self.begun and _is_death(result):
+                self.again.append(spec)
+            else:
+                yield spec, self._row(spec, future.status, result)
+            self.begun.pop(number, None)
+
+    def withdraw(self, dataset: str) -> list[dict]:
+        numbers = [number for number, (spec, _) in self.taken.items() if spec["dataset"] == dataset and number not in self.begun]
+        given_up = [self.taken.pop(number) for number in numbers]
+        if given_up:
+            self.client.cancel([future for _, future in given_up])
+        return [spec for spec, _ in given_up]
+
+    def stop(self) -> list[dict]:
+        specs = [spec for spec, _ in self.at_work()]
+        futures = [future for _, future in self.taken.values()]
+        self.taken = {}
+        if futures and self.client.status == "running":
+            self.client.cancel(futures)
+        return specs
+
+    def _row(self, spec, status, result) -> dict:
+        if status == "error":
+            error = result[1]
+            if _is_death(result):
+                return endings.failure(spec, "failed", _deaths(error))
+            raise ClusterError(f"a worker of {self.where} can't make runs: {type(error).__name__}: {error}")
+        if status != "finished" or not isinstance(result, dict):
+            raise cluster.lost(self.where)
+        if "refused" in result:
+            raise ClusterError(result["refused"])
+        return endings.row_of(spec, result)
+
+    def _look(self):
+        if time.monotonic() - self.looked < _LOOK or self.client.status != "running":
+            return
+        self.looked, before = time.monotonic(), self.lonely
+        self.lonely = not self.client.nthreads()
+        if self.lonely and not before:
+            self.report(f"{self.where} has no workers; waiting for some")
+
+
+def _at_once(client) -> dict[str, int]:
+    """Runs at a time on each machine, whose cores they share; a machine is what follows the scheme in its workers' addresses."""
+    found = {}
+    for address, threads in client.nthreads().items():
+        host = _host(address)
+        found[host] = found.get(host, 0) + threads
+    return found
+
+
+def _host(address) -> str:
+    from distributed.comm import get_address_host
+
+    return get_address_host(address)
+
+
+def _resolved(spec: dict) -> dict:
+    """A spec as other machines understand it: files by their whole paths, and the key, by which a worker knows the same data."""
+    paths = {}
+    for name in keys.FILES:
+        path = spec.get(name)
+        if path and not registry.has(str(path).partition(":")[0]) and os.path.isfile(path):
+            paths[name] = os.path.abspath(path)
+    return spec | paths | {"key": keys.key(spec)}
+
+
+def _is_death(result) -> bool:
+    from distributed import KilledWorker
+
+    return isinstance(result[1], KilledWorker)
+
+
+def _deaths(error) -> str:
+    count, last = error.allowed_failures + 1, getattr(error.last_worker, "address", error.last_worker)
+    return f"{count} workers ended while they made this run, the last {last}; most likely it takes more memory than their machines have"
+
+
+def make(name: tuple, spec: dict, told: dict) -> dict:
+    """Make a run, on a worker: what `process.Child.ending` says, and the worker's address and host.
+
+    name: the task's, of which the runner is told when it begins. The run ends early, and with it its process, when the task is
+    cancelled, as Dask does with all of a client that has gone, or when the worker closes.
+    """
+    from distributed import Reschedule, get_worker
+
+    worker, host = get_worker(), os.uname().nodename
+    worker.log_event(name[0], [name[1], None])
+    refused = cluster.difference(told["versions"], cluster.versions(), f"worker {worker.address} on {host}")
+    if refused:
+        return {"refused": refused}
+    threads = cluster.threads_of_a_task(max(told["at_once"].get(_host(worker.address), 0), worker.state.nthreads))
+    child, told_at, step = told["way"].child(job(spec, threads)), time.monotonic(), None
+    try:
+        while not child.finished():
+            if _given_up(worker, name):
+                raise Reschedule
+            if time.monotonic() - told_at > _TELL and child.heard() != step:
+                told_at, step = time.monotonic(), child.step
+                worker.log_event(name[0], [name[1], step])
+            time.sleep(NAP)
+    finally:
+        child.kill()
+    return child.ending() | {"worker": worker.address, "host": host}
+
+
+def _given_up(worker, name) -> bool:
+    task = worker.state.tasks.get(name)
+    return task is None or task.state == "cancelled" or worker.status.name in ("closing", "closed", "failed")

@@ -1,0 +1,120 @@
+"""Rows of inputs and targets that lie on Dask workers, each of which reads, scales and keeps its own parts."""
+
+import time
+from functools import partial
+
+import numpy as np
+
+from rfx.data.rows import Rows
+from rfx.data.survey_parts import load, survey
+from rfx.distributed.matrix import Binned, Computed, PartsMatrix, fetched
+from rfx.distributed.vectors import Leaf, RowVector, written
+from rfx.distributed.vectors import evaluated as _evaluated
+from rfx.errors import DataError
+from rfx.features.binning import BinningMap, Bins, merged
+from rfx.operators.mapped import dense
+
+# Numbers of rows that are fetched at most.
+_FETCHED = 1 << 25
+
+
+class DistributedRows(Rows):
+    """Rows X (n, d) and targets `y` (n,), a RowVector, of sources that workers read (rfx.data.ranges), one for each part.
+
+    They are surveyed where they lie; `scaled` has them read again, scaled and kept. y's numbers are there from then on. seconds: those
+    of both.
+    """
+
+    def __init__(self, workers, sources, moments: bool = False):
+        """sources: one a part, or futures of such. moments: survey means and deviations, too. Raises DataError where there are no rows."""
+        start = time.perf_counter()
+        surveys = [workers.submit(survey, source, moments, worker=_home(k, sources, workers)) for k, source in enumerate(sources)]
+        found = workers.results(surveys)
+        kept = [k for k, own in enumerate(found) if own.count]
+        if not kept:
+            raise DataError("the files have no rows")
+        self.workers, self.sources, self.counts = workers, [sources[k] for k in kept], tuple(found[k].count for k in kept)
+        self.survey = found[kept[0]]
+        for k in kept[1:]:
+            self.survey = self.survey + found[k]
+        self.shape, self.data, self.known = (self.survey.count, self.survey.width), None, None
+        self.y = RowVector(workers, Leaf(np.empty(0)), self.counts)
+        self.seconds = time.perf_counter() - start
+
+    def scaled(self, scaler, dtype) -> "DistributedRows":
+        """The rows scaled, kept on the workers; the same again as long as the scaling is."""
+        if self.known is not None and self.known[:2] == (scaler, dtype):
+            return self.known[2]
+        start, finish = time.perf_counter(), partial(dense, dtype=np.dtype(dtype))
+        other = object.__new__(DistributedRows)
+        other.workers, other.sources, other.counts, other.shape = self.workers, self.sources, self.counts, self.shape
+        other.survey, other.y = self.survey, self.y
+        other.data = [
+            self.workers.submit(load, source, count, self.shape[1], scaler, dtype, finish, worker=_home(k, self.sources, self.workers))
+            for k, (source, count) in enumerate(zip(self.sources, self.counts))
+        ]
+        self.y.node.futures = self.workers.entries(other.data, 1)
+        self.workers.results(self.workers.each(len, other.data))
+        self.known, self.seconds = (scaler, dtype, other), self.seconds + time.perf_counter() - start
+        return other
+
+    def __getitem__(self, index) -> np.ndarray:
+        """The scaled rows of these numbers, fetched."""
+        index = np.arange(self.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
+        if len(index) * self.shape[1] > _FETCHED and len(index) > 5000:
+            raise TypeError(f"{len(index):,} rows are more than are fetched from the workers")
+        return fetched(self.workers, self.data, self.counts, index)
+
+    @property
+    def share(self) -> tuple[int, float]:
+        """(rows of a worker, MiB that it has for them)."""
+        return -(-self.shape[0] // len(self.workers.addresses)), self.workers.memory_mb
+
+    def features(self, feature_map, scale: float = 1.0, most_mb: float = np.inf) -> PartsMatrix:
+        """scale * feature_map(X), computed at every use; most_mb: what a worker may hold of them at most."""
+        return PartsMatrix(self.workers, self.data, Computed(feature_map, scale), self.counts, most_mb=most_mb)
+
+    def numbered(self, grids: BinningMap) -> tuple[Bins, PartsMatrix]:
+        """The bins that the rows are in, the same as if they were in one process, and the features.
+
+        Each worker numbers the bins of its own rows. Keys and numbers of the bins travel, which have the size of D.
+        """
+        workers = self.workers
+        found = workers.each(_number, self.data, common=(workers.shared(grids),))
+        bins, tables = merged(workers.results(workers.each(_bins, found)))
+        wide = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
+        ids = workers.each(_renumbered, found, [workers.shared(table) for table in tables], common=(wide,))
+        return bins, PartsMatrix(workers, ids, Binned(bins.starts, 1.0 / np.sqrt(grids.n_grids)), self.counts)
+
+    def total(self, function, shared, *vectors):
+        """The sum over the parts of function(shared, X, *vectors)."""
+        program, leaves = written([vector.node for vector in vectors])
+        program, shared = self.workers.shared(program), self.workers.shared(shared)
+        own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
+        return self.workers.sum(self.workers.each(_apply, self.data, own, common=(function, shared, program)))
+
+
+def _home(part: int, parts, workers) -> int:
+    """The worker that is to read a part: neighbours lie together, so that their sums need not travel."""
+    return part * len(workers.addresses) // len(parts)
+
+
+def _apply(function, shared, program, data, leaves):
+    return function(shared, data[0], *_evaluated(program, leaves))
+
+
+def _number(grids, data):
+    ids, bins = grids.number(data[0])
+    return ids, bins.keys, bins.starts
+
+
+def _bins(found):
+    return Bins(*found[1:])
+
+
+def _renumbered(kind, found, table):
+    ids, _, starts = found
+    out = np.empty(ids.shape, kind)
+    for grid in range(len(ids)):
+        out[grid] = table[starts[grid] : starts[grid + 1]][ids[grid]]
+    return out

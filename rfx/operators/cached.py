@@ -1,0 +1,248 @@
+"""Matrices that are computed anew at every use, some of whose rows or columns are cached in memory."""
+
+from functools import singledispatch
+
+import numpy as np
+
+from rfx.operators.blocks import ranges
+from rfx.operators.coded import Codes, coded
+from rfx.operators.matrix import DenseMatrix, Matrix
+
+_CHUNK = 2048
+
+
+@singledispatch
+def cache_rows(Z: Matrix, max_mb: float, kind=None) -> Matrix:
+    """Z, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again.
+
+    kind: int8 or int16 for rows that are cached as codes (rfx.operators.coded), all of them at once where they fit; None for features.
+    """
+    if not Z.computed:
+        return Z
+    if kind is not None and Z.size_mb * np.dtype(kind).itemsize / Z.dtype.itemsize <= max_mb:
+        return coded(Z, kind)
+    return CachedRows(Z, max_mb, kind)
+
+
+class CachedRows(Matrix):
+    """A matrix whose `rows` stay in memory, as many as `max_mb` allows: those asked for before are not computed again.
+
+    Newcomers take the places of rows that are no longer asked for, so that what `rows` gives is valid until it is called again.
+    Where all rows fit, the first walk through them keeps them. kind: int8 or int16 for rows that are held as codes; None for
+    features.
+    """
+
+    def __init__(self, inner: Matrix, max_mb: float, kind=None):
+        self.inner, self.shape, self.dtype, self.cost, self.kind = inner, inner.shape, inner.dtype, inner.cost, kind
+        itemsize = (inner.dtype if kind is None else np.dtype(kind)).itemsize
+        self.capacity = int(max_mb * 2**20 / (inner.shape[1] * itemsize))
+        self._store = None
+        self._places = np.full(inner.shape[0], -1)
+
+    def parts(self):
+        if self._store is None and self.capacity >= self.shape[0]:
+            self._empty(self.shape[0])
+            yield from self._filled()
+            return
+        held = np.flatnonzero(self._places >= 0)
+        if not len(held):
+            yield from self.inner.parts()
+            return
+        yield held, self._store.at(self._places[held])
+        rest = np.flatnonzero(self._places < 0)
+        for rows, part in self.inner.rows(rest).parts():
+            yield rest[rows], part
+
+    def _filled(self):
+        """`parts`, each kept."""
+        numbers = np.arange(self.shape[0])
+        for rows, Z in self.inner.row_blocks():
+            self._store.put(numbers[rows], Z)
+            self._places[rows] = numbers[rows]
+            yield rows, self._store.at(numbers[rows])
+
+    def _empty(self, count):
+        self._store = None
+        self._places[:] = -1
+        width = self.shape[1]
+        self._store = _Plain(count, width, self.dtype) if self.kind is None else Codes.empty(count, width, self.kind, self.dtype)
+
+    def rows(self, index):
+        """index: a sorted integer array without repetition, or a slice."""
+        index = np.arange(self.shape[0])[index] if isinstance(index, slice) else index
+        size = 0 if self._store is None else len(self._store)
+        if len(index) > size and size < self.capacity:
+            self._empty(min(self.capacity, self.shape[0], len(index) + len(index) // 8))
+        if self._store is None:
+            return self.inner.rows(index)
+        if len(self._store) < self.shape[0]:
+            leaving = self._places >= 0
+            leaving[index] = False
+            self._places[leaving] = -1
+        free = np.ones(len(self._store), bool)
+        free[self._places[self._places >= 0]] = False
+        places = np.flatnonzero(free)
+        new = index[self._places[index] < 0][: len(places)]
+        places = places[: len(new)]
+        for rows, Z in self.inner.rows(new).row_blocks():
+            self._store.put(places[rows], Z)
+        self._places[new] = places
+        here = self._places[index] >= 0
+        if here.all():
+            return self._store.at(self._places[index])
+        held, rest = np.flatnonzero(here), np.flatnonzero(~here)
+        return SplitRows([(held, self._store.at(self._places[index[held]])), (rest, self.inner.rows(index[rest]))])
+
+    def columns(self, index):
+        return self.inner.columns(index)
+
+
+class _Plain:
+    """Room for `count` rows of features, as `Codes` has it for codes."""
+
+    def __init__(self, count, width, dtype):
+        self.Z = np.empty((count, width), dtype)
+
+    def __len__(self):
+        return len(self.Z)
+
+    def put(self, places, Z):
+        self.Z[places] = Z
+
+    def at(self, places):
+        return DenseMatrix(self.Z, places)
+
+
+class CachedColumns(Matrix):
+    """A matrix of which some columns are held and all others are zero.
+
+    columns: sorted integer array. before: CachedColumns of the same matrix, whose columns are not computed again.
+    """
+
+    def __init__(self, inner: Matrix, columns, before: "CachedColumns | None" = None):
+        self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
+        # the last column is zero: that of all columns that are not held
+        Z = np.empty((self.shape[0], len(columns) + 1), self.dtype)
+        Z[:, -1] = 0
+        self._at = np.full(self.shape[1], len(columns))
+        self._at[columns] = np.arange(len(columns))
+        known = np.isin(columns, before.held) if before is not None else np.zeros(len(columns), bool)
+        if known.any():
+            at, places = before._at[columns[known]], np.flatnonzero(known)
+            for rows in ranges(len(Z), _CHUNK):
+                Z[rows, places] = before._matrix.Z[rows, at]
+        if not known.all():
+            every, places = np.arange(len(Z))[:, None], np.flatnonzero(~known)
+            for rows, new in inner.columns(columns[~known]).row_blocks():
+                Z[every[rows], places] = new
+        self._matrix = DenseMatrix(Z)
+
+    def rows(self, index):
+        return DenseMatrix(self._matrix.Z[index].take(self._at, axis=1))
+
+    def columns(self, index):
+        return self._matrix.columns(self._at[index])
+
+    def row_blocks(self):
+        for rows, Z in self._matrix.row_blocks():
+            yield rows, Z.take(self._at, axis=1)
+
+    def to_array(self, out=None):
+        return np.take(self._matrix.Z, self._at, axis=1, out=out)
+
+    def matvec(self, W):
+        return self._matrix.matvec(self._narrow(W))
+
+    def rmatvec(self, U):
+        return self._widened(self._matrix.rmatvec(U))
+
+    def normal(self, P, weights=None):
+        return self._widened(self._matrix.normal(self._narrow(P), weights))
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        return self._matrix.gram(self._at[left], None if right is None else self._at[right], weights, dtype)
+
+    def _narrow(self, W):
+        return np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))])
+
+    def _widened(self, G):
+        out = np.zeros((self.shape[1], *G.shape[1:]))
+        out[self.held] = G[:-1]
+        return out
+
+
+class SplitRows(Matrix):
+    """Rows from several matrices with the same columns."""
+
+    def __init__(self, pieces):
+        """pieces: (row numbers, matrix of these rows), every row in one of them; what is computed, and needs more memory, goes first."""
+        self.pieces = sorted([(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)], key=lambda piece: not piece[1].computed)
+        matrices = [Z for _, Z in self.pieces]
+        n_rows = sum(Z.shape[0] for Z in matrices)
+        self.shape, self.dtype = (n_rows, matrices[0].shape[1]), matrices[0].dtype
+        self.cost = sum(Z.cost * Z.shape[0] for Z in matrices) / n_rows
+        self._piece, self._place = np.empty(n_rows, np.int8), np.empty(n_rows, np.intp)
+        for k, (numbers, _) in enumerate(self.pieces):
+            self._piece[numbers], self._place[numbers] = k, np.arange(len(numbers))
+
+    @property
+    def computed(self):
+        return any(Z.computed for _, Z in self.pieces)
+
+    def parts(self):
+        for numbers, Z in self.pieces:
+            for rows, part in Z.parts() if Z.computed else [(slice(None), Z)]:
+                yield numbers[rows], part
+
+    def matvec(self, W):
+        out = np.empty((self.shape[0], *W.shape[1:]))
+        for numbers, Z in self.pieces:
+            out[numbers] = Z.matvec(W)
+        return out
+
+    def rmatvec(self, U):
+        return sum(Z.rmatvec(U[numbers]) for numbers, Z in self.pieces)
+
+    def normal(self, P, weights=None):
+        return sum(Z.normal(P, None if weights is None else weights[numbers]) for numbers, Z in self.pieces)
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        return _added(Z.gram(left, right, None if weights is None else weights[numbers], dtype) for numbers, Z in self.pieces)
+
+    def gram_update(self, old, change, new, weights, dtype=None):
+        return _added(Z.gram_update(old, change[numbers], new, weights[numbers], dtype) for numbers, Z in self.pieces)
+
+    def row_blocks(self):
+        for numbers, Z in self.pieces:
+            for rows, block in Z.row_blocks():
+                yield numbers[rows], block
+
+    def rows(self, index):
+        piece, place = self._piece[index], self._place[index]
+        chosen = [np.flatnonzero(piece == k) for k in range(len(self.pieces))]
+        if not len(piece):
+            return self.pieces[0][1].rows(place)
+        return SplitRows([(own, Z.rows(place[own])) for own, (_, Z) in zip(chosen, self.pieces)])
+
+    def columns(self, index):
+        return SplitRows([(numbers, Z.columns(index)) for numbers, Z in self.pieces])
+
+
+def _added(found):
+    """The sum of arrays, or of tuples of them, in the place of the first: Gram matrices are large."""
+    total = next(found)
+    for more in found:
+        for own, other in [(total, more)] if isinstance(total, np.ndarray) else zip(total, more):
+            own += other
+    return total
+
+
+def hold_part(Z: Matrix, max_mb: float) -> Matrix:
+    """Z with as many of its first rows in memory as take at most `max_mb`; Z itself where it is there already, or none fits."""
+    count = min(Z.shape[0], int(max_mb * 2**20 / max(1, Z.shape[1] * Z.dtype.itemsize)))
+    if not Z.computed or not count:
+        return Z
+    if count == Z.shape[0]:
+        return Z.hold(max_mb)
+    first = Z.rows(slice(0, count)).hold()
+    return SplitRows([(np.arange(count), first), (np.arange(count, Z.shape[0]), Z.rows(slice(count, Z.shape[0])))])

@@ -1,0 +1,491 @@
+"""The feature matrix as solvers see it: products, Gram matrices, rows and columns, whatever holds or computes the entries.
+
+Every reduction over the rows is a sum over the parts that `Matrix.parts` names, each part a matrix of its own rows: blocks that are
+computed one after the other, rows that are held beside rows that are not, or rows on other machines. Features keep their own
+type, sums are in float64: the duality gap of a float32 sum can't get below a few thousandths of the objective.
+
+`DenseMatrix` is the kind in memory. Its products of float32 or float64 entries have float64 sums, one loop over the features each.
+Threads share rows or columns, never a sum, or sums are made in a fixed number of parts: no result depends on their number.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from rfx import parallel
+from rfx.compiled import njit
+from rfx.errors import UsageError
+from rfx.operators.blocks import block_size, drawn, ranges
+from rfx.operators.products import weighted_gram
+
+# Seconds for an entry that is read and for one that is computed: only their ratio matters.
+READ, COMPUTED = 3e-10, 1.5e-9
+
+
+_CAST_BYTES = 2 * 2**20
+_PARTS = 4
+# Where fewer than this share of the weights is not zero, these are picked out rather than all entries of a row read.
+_PICKED = 1 / 32
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+
+
+class Matrix(ABC):
+    """An (N, D) feature matrix Z; a kind defines `parts`, `rows` and `columns`, and what it has a quicker way for.
+
+    shape: (N, D). dtype: of the entries, float32 or float64. cost: seconds that one use of an entry takes.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    cost = READ
+    # whether what has a number for each row is an array in this process, so that an N x N matrix can be made
+    rows_here = True
+    # (D,) h where every entry of column j is +h_j or -h_j and bits for them are worth while, else None
+    heights = None
+
+    @property
+    def computed(self) -> bool:
+        """Whether the entries are computed anew at every use, so that those needed often should be held."""
+        return self.cost > READ
+
+    @property
+    def exact(self) -> bool:
+        """Whether Gram matrices are sums of float64 products without being asked."""
+        return self.dtype == np.float64
+
+    @property
+    def size_mb(self) -> float:
+        """MiB that the entries would take as an array."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize / 2**20
+
+    @property
+    def n_entries(self) -> int:
+        """How many entries a product reads."""
+        return self.shape[0] * self.shape[1]
+
+    # ------------------------------------------------------------------ rows and columns
+
+    def parts(self):
+        """(rows, Matrix of these rows): every row in one of them, each valid until the next turn; rows is a slice or an index array.
+
+        A kind that has but one part, itself, defines matvec, rmatvec, normal, gram and row_blocks.
+        """
+        yield slice(0, self.shape[0]), self
+
+    @abstractmethod
+    def rows(self, index) -> "Matrix":
+        """The matrix of some rows, given by an integer array or a slice."""
+
+    @abstractmethod
+    def columns(self, index) -> "Matrix":
+        """The matrix of some columns, given by an integer array or a slice."""
+
+    def row_blocks(self):
+        """(rows, C-contiguous (rows, D) array) for all rows, each valid until the next turn; rows as in `parts`."""
+        for rows, part in self.parts():
+            yield rows, np.ascontiguousarray(part.to_array())
+
+    def cached_blocks(self, first: int, last: int):
+        """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's cache where entries are computed."""
+        return self.rows(slice(first, last)).row_blocks()
+
+    def column_blocks(self, width: int | None = None):
+        """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a time, as `row_blocks`."""
+        n_rows, n_columns = self.shape
+        width = min(width or block_size(n_rows, self.dtype), n_columns)
+        buffer = np.empty(n_rows * width, self.dtype)
+        for columns in ranges(n_columns, width):
+            count = columns.stop - columns.start
+            yield columns, self.columns(columns).to_array(buffer[: n_rows * count].reshape(n_rows, count))
+
+    def column_lists(self, width: int):
+        """(slice of columns, values, rows, ends) for coordinate descent, at most `width` columns at a time where they are not held.
+
+        values is an array (columns, N), rows and ends are None; or values is the one number that all entries have that are not
+        zero, those of column j being in rows[ends[j] : ends[j + 1]].
+        """
+        for columns, Z in self.column_blocks(width):
+            yield columns, np.ascontiguousarray(Z.T), None, None
+
+    def to_array(self, out=None) -> np.ndarray:
+        """All entries, in `out` if given; the matrix's own array, not to be written to, where it is one already."""
+        out = np.empty(self.shape, self.dtype) if out is None else out
+        for rows, part in self.parts():
+            out[rows] = part.to_array()
+        return out
+
+    def hold(self, max_mb: float = np.inf) -> "Matrix":
+        """This matrix in memory where it takes at most `max_mb`, else as it is."""
+        return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
+
+    def by_columns(self, max_mb: float) -> "Matrix":
+        """This matrix in a form whose `column_lists` cost nothing, where that takes at most `max_mb`, else as it is."""
+        if self.size_mb > max_mb:
+            return self
+        out = np.empty(self.shape[::-1], self.dtype)
+        for columns, Z in self.column_blocks():
+            out[columns] = Z.T
+        return DenseMatrix(out.T)
+
+    def draw(self, count: int):
+        """What `rows` takes for `count` of the rows, as `drawn` has them."""
+        return drawn(self.shape[0], count)
+
+    def subset(self, count: int):
+        """(`count` of the rows as a matrix, what `rows` and vectors over the rows take for them), as `draw` has them."""
+        chosen = self.draw(count)
+        return self.rows(chosen), chosen
+
+    def constant(self, value: float):
+        """(N,) the same number for every row."""
+        return np.full(self.shape[0], value)
+
+    def gathered(self) -> "Matrix":
+        """This matrix in the memory of this process."""
+        return self.hold()
+
+    def total(self, function, *vectors):
+        """function(matrix, *vectors), a sum over the rows: an array or a tuple of them; vectors: (N,) or (N, k), or None.
+
+        Where the rows are parts, it is the sum of what the function, one of a module, gives for each of them.
+        """
+        return function(self, *vectors)
+
+    # ------------------------------------------------------------------ products, in float64
+
+    def matvec(self, W) -> np.ndarray:
+        """Z W: (D,) or (D, k) -> (N,) or (N, k)."""
+        out = np.empty((self.shape[0], *W.shape[1:]))
+        for rows, part in self.parts():
+            out[rows] = part.matvec(W)
+        return out
+
+    def rmatvec(self, U) -> np.ndarray:
+        """Z'U: (N,) or (N, k) -> (D,) or (D, k)."""
+        out = np.zeros((self.shape[1], *U.shape[1:]))
+        for rows, part in self.parts():
+            out += part.rmatvec(U[rows])
+        return out
+
+    def normal(self, P, weights=None) -> np.ndarray:
+        """Z' diag(weights) Z P for P (D,) or (D, k), weights (N,) or None for ones."""
+        out = np.zeros(P.shape)
+        for rows, part in self.parts():
+            out += part.normal(P, None if weights is None else weights[rows])
+        return out
+
+    def outer(self, U) -> np.ndarray:
+        """Z Z'U for U (N,) or (N, k)."""
+        return self.matvec(self.rmatvec(U))
+
+    def loss_pass(self, W, loss, y):
+        """(Z W, sum over rows of loss(Z W, y), its gradient Z' loss'(Z W, y)) in one pass over the features.
+
+        W, y: (D,) and (N,), or (D, k) and (N, k); the sum has shape () or (k,).
+        """
+        F, G = np.empty((self.shape[0], *W.shape[1:])), np.zeros(W.shape)
+        for rows, part in self.parts():
+            F[rows], own = part._scores_and_gradient(W, loss, y[rows])
+            G += own
+        return F, loss.value(F, y).sum(axis=0), G
+
+    def _scores_and_gradient(self, W, loss, y):
+        """(Z W, Z' loss'(Z W, y)) of a part."""
+        F = self.matvec(W)
+        return F, self.rmatvec(loss.derivative(F, y))
+
+    # ------------------------------------------------------------------ Gram matrices, in float64
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|); with `right`, a pair: that and Z_l' diag(weights) Z_r.
+
+        left, right: integer arrays. weights: (N,), None for ones, those of zero cost nothing. dtype: of the products, at least.
+        """
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        columns = np.unique(left if right is None else np.concatenate([left, right]))
+        used = np.flatnonzero(weights)
+        own = self if len(columns) == self.shape[1] else self.columns(columns)
+        own = own if len(used) == self.shape[0] else own.rows(used)
+        left_at = np.searchsorted(columns, left)
+        right_at = None if right is None else np.searchsorted(columns, right)
+        square = np.zeros((len(left), len(left)))
+        cross = None if right is None else np.zeros((len(left), len(right)))
+        for rows, part in own.parts():
+            found = part.gram(left_at, right_at, weights[used][rows], dtype)
+            square += found if right is None else found[0]
+            if right is not None:
+                cross += found[1]
+        return square if right is None else (square, cross)
+
+    def gram_update(self, old, change, new, weights, dtype=None):
+        """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass where entries are computed.
+
+        old, new: integer arrays of columns, disjoint. change, weights: (N,).
+        """
+        if not self.computed:
+            return self.gram(old, None, change, dtype), *self.gram(new, old, weights, dtype)
+        used = np.flatnonzero((change != 0) | (weights != 0))
+        change, weights = change[used], weights[used]
+        own, old_at, new_at = self.columns(np.concatenate([old, new])).rows(used), np.arange(len(old)), len(old) + np.arange(len(new))
+        totals = [np.zeros((len(old), len(old))), np.zeros((len(new), len(new))), np.zeros((len(new), len(old)))]
+        for rows, part in own.parts():
+            for total, found in zip(
+                totals, (part.gram(old_at, None, change[rows], dtype), *part.gram(new_at, old_at, weights[rows], dtype))
+            ):
+                total += found
+        return tuple(totals)
+
+    def gram_weights(self, weights) -> np.ndarray:
+        """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what needs a metric and not this one."""
+        return weights
+
+    def unscaled(self, weights) -> tuple["Matrix", np.ndarray]:
+        """(Z, weights (N,)) of the same Gram matrix at row weights (N,), Z without factors of its rows."""
+        return self, weights
+
+    def squares(self, weights=None) -> np.ndarray:
+        """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        return sum((weights[rows] @ np.square(Z, dtype=np.float64) for rows, Z in self.row_blocks()), np.zeros(self.shape[1]))
+
+
+class DenseMatrix(Matrix):
+    """An (N, D) float32 or float64 array, C or F order needs no copy; or some rows of a C-order one, which are not copied either."""
+
+    def __init__(self, Z, index=None):
+        """index: the rows, an integer array, None for all. Raises UsageError where Z is no array of two dimensions."""
+        if not isinstance(Z, np.ndarray) or Z.ndim != 2:
+            given = f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
+            raise UsageError(f"the features are a {given}; an array of rows and columns is needed")
+        if Z.dtype.char not in "fd":
+            Z = Z.astype(np.float64)
+        if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):
+            Z = np.ascontiguousarray(Z)
+        self.Z, self.index, self.dtype = Z, index, Z.dtype
+        self.shape = (Z.shape[0] if index is None else len(index), Z.shape[1])
+        self._by_rows = Z.flags.c_contiguous
+
+    @property
+    def _own(self):
+        """What Z is to be indexed with for the rows of this matrix."""
+        return slice(None) if self.index is None else self.index
+
+    @property
+    def _numbers(self):
+        """The rows of Z that are those of this matrix, as an array."""
+        return np.arange(len(self.Z)) if self.index is None else self.index
+
+    def parts(self):
+        if not self._by_rows:
+            yield slice(0, self.shape[0]), self
+            return
+        for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
+            yield rows, self.rows(rows)
+
+    def rows(self, index):
+        if self.index is not None:
+            return DenseMatrix(self.Z, self.index[index])
+        if isinstance(index, slice) or not self._by_rows:
+            return DenseMatrix(self.Z[index])
+        return DenseMatrix(self.Z, index)
+
+    def columns(self, index):
+        if not self._by_rows:
+            return DenseMatrix(self.Z.T[index].T)
+        if self.index is None and not isinstance(index, slice):
+            return DenseMatrix(self.Z.take(index, axis=1))
+        return DenseMatrix(np.ascontiguousarray(self.Z[self._own][:, index]))
+
+    def column_blocks(self, width=None):
+        for columns in ranges(self.shape[1], width or block_size(self.shape[0], self.dtype)):
+            yield columns, np.ascontiguousarray(self.Z[self._own, columns])
+
+    def column_lists(self, width):
+        if self._by_rows:
+            yield from super().column_lists(width)
+        else:
+            yield slice(0, self.shape[1]), self.Z.T, None, None
+
+    def to_array(self, out=None):
+        if out is None:
+            return self.Z if self.index is None else self.Z[self.index]
+        out[...] = self.Z[self._own]
+        return out
+
+    def hold(self, max_mb=np.inf):
+        return self if self.index is None or self.size_mb > max_mb else DenseMatrix(self.Z[self.index])
+
+    def by_columns(self, max_mb):
+        return super().by_columns(max_mb) if self._by_rows else self
+
+    def _bounds(self):
+        """Where the parts begin and end that sums over the rows are made in."""
+        return [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
+
+    def _for_wide(self, function, n_columns):
+        """function(part, rows, these rows in float64), little by little: what BLAS multiplies by several columns.
+
+        Threads share the parts; a BLAS with threads of its own would have them wait for work while ours widen the next rows.
+        """
+        size, bounds = block_size(self.shape[1], np.float64, _CAST_BYTES), self._bounds()
+
+        def share(start, stop):
+            buffer = np.empty((min(size, self.shape[0]), self.shape[1]))
+            for k in range(start, stop):
+                for own in ranges(bounds[k + 1] - bounds[k], size):
+                    rows = slice(bounds[k] + own.start, bounds[k] + own.stop)
+                    wide = buffer[: own.stop - own.start]
+                    wide[...] = self.Z[rows if self.index is None else self.index[rows]]
+                    function(k, rows, wide)
+
+        with parallel.one_blas_thread():
+            parallel.for_ranges(share, _PARTS, work=self.shape[0] * self.shape[1] * n_columns)
+
+    def matvec(self, W):
+        W = np.ascontiguousarray(W, dtype=np.float64)
+        if W.shape[1:] == (1,):
+            return self.matvec(W[:, 0])[:, None]
+        out = np.zeros((self.shape[0], *W.shape[1:]))
+        if W.ndim > 1:
+            self._for_wide(lambda k, rows, Z: np.matmul(Z, W, out=out[rows]), W.shape[1])
+            return out
+        if self._by_rows and np.count_nonzero(W) > _PICKED * len(W):
+            _dots(self.Z, self._numbers, W, out)
+            return out
+        used = np.flatnonzero(W)
+        rows, values = self._numbers, W[used]
+        if not self._by_rows:
+            _combine(self.Z.T, used, values, out)
+        elif len(used):
+            parallel.for_ranges(lambda a, b: _dot_picked(self.Z, rows[a:b], used, values, out[a:b]), len(out), smallest=512)
+        return out
+
+    def rmatvec(self, U):
+        U = np.ascontiguousarray(U, dtype=np.float64)
+        if U.shape[1:] == (1,):
+            return self.rmatvec(U[:, 0])[:, None]
+        if U.ndim > 1:
+            sums = np.zeros((_PARTS, self.shape[1], U.shape[1]))
+            self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ U[rows], out=sums[k]), U.shape[1])
+            return sums.sum(axis=0)
+        out = np.zeros(self.shape[1])
+        if self._by_rows:
+            # many rows have a zero for a loss with a margin: they are not read at all
+            used = np.flatnonzero(U)
+            _combine(self.Z, self._numbers[used], U[used], out)
+        else:
+            _dots(self.Z.T, np.arange(self.shape[1]), U, out)
+        return out
+
+    def normal(self, P, weights=None):
+        P = np.ascontiguousarray(P, dtype=np.float64)
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        if P.shape[1:] == (1,):
+            return self.normal(P[:, 0], weights)[:, None]
+        sums = np.zeros((_PARTS, *P.shape))
+        if P.ndim > 1:
+            self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ (weights[rows, None] * (Z @ P)), out=sums[k]), 2 * P.shape[1])
+            return sums.sum(axis=0)
+        if not self._by_rows:
+            return self.rmatvec(weights * self.matvec(P))
+        rows, bounds = self._numbers, self._bounds()
+
+        def part(start, stop):
+            for k in range(start, stop):
+                own = slice(bounds[k], bounds[k + 1])
+                _add_normal(self.Z, rows[own], P, weights[own], sums[k])
+
+        parallel.for_ranges(part, _PARTS, work=2 * len(rows) * len(P))
+        return sums.sum(axis=0)
+
+    def gram(self, left, right=None, weights=None, dtype=None):
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        used = np.flatnonzero(weights)
+        return weighted_gram(self.Z, self._numbers[used], weights[used], left, right, dtype)
+
+
+def _dots(Z, rows, w, out):
+    """out <- Z[rows] w for Z in C order."""
+    parallel.for_ranges(lambda start, stop: _dot_rows(Z, rows[start:stop], w, out[start:stop]), len(rows), 16, work=len(rows) * len(w))
+
+
+def _combine(Z, rows, values, out):
+    """out <- out + Z[rows]' values for Z in C order."""
+    parallel.for_ranges(lambda start, stop: add_rows(Z, rows, values, out, start, stop), len(out), 256, work=len(rows) * len(out))
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _dot_rows(Z, rows, w, out):
+    """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; of an odd number, the last with itself.
+
+    A loop of its own would add the last row's terms in another order: its sum would depend on how many rows came before it.
+    """
+    count, n_columns = len(rows), Z.shape[1]
+    for i in range(0, count, 2):
+        k = min(i + 1, count - 1)
+        a, b = Z[rows[i]], Z[rows[k]]
+        first, second = 0.0, 0.0
+        for j in range(n_columns):
+            first += a[j] * w[j]
+            second += b[j] * w[j]
+        out[k] = second
+        out[i] = first
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _dot_picked(Z, rows, columns, values, out):
+    """out_i <- sum_k Z[rows_i, columns_k] values_k."""
+    for i in range(len(rows)):
+        z, total = Z[rows[i]], 0.0
+        for k in range(len(columns)):
+            total += z[columns[k]] * values[k]
+        out[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def add_rows(Z, rows, u, g, start, stop):
+    """g_j <- g_j + sum_i u_i Z[rows_i, j] for start <= j < stop.
+
+    Four rows at a time on so many columns that their part of g stays in the first cache.
+    """
+    count = len(rows)
+    for low in range(start, stop, 2048):
+        high = min(low + 2048, stop)
+        part = g[low:high]
+        for t in range(0, count - 3, 4):
+            a, b, c, d = rows[t], rows[t + 1], rows[t + 2], rows[t + 3]
+            ua, ub, uc, ud = u[t], u[t + 1], u[t + 2], u[t + 3]
+            za, zb, zc, zd = Z[a, low:high], Z[b, low:high], Z[c, low:high], Z[d, low:high]
+            for j in range(high - low):
+                part[j] += ua * za[j] + ub * zb[j] + uc * zc[j] + ud * zd[j]
+        for t in range(count - count % 4, count):
+            last, z = u[t], Z[rows[t], low:high]
+            for j in range(high - low):
+                part[j] += last * z[j]
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _add_normal(Z, rows, p, weights, g):
+    """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], four rows at a time, each read from memory once."""
+    count, n_columns = len(rows), Z.shape[1]
+    for i in range(0, count - 3, 4):
+        za, zb, zc, zd = Z[rows[i]], Z[rows[i + 1]], Z[rows[i + 2]], Z[rows[i + 3]]
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0
+        for j in range(n_columns):
+            a += za[j] * p[j]
+            b += zb[j] * p[j]
+            c += zc[j] * p[j]
+            d += zd[j] * p[j]
+        a *= weights[i]
+        b *= weights[i + 1]
+        c *= weights[i + 2]
+        d *= weights[i + 3]
+        for j in range(n_columns):
+            g[j] += a * za[j] + b * zb[j] + c * zc[j] + d * zd[j]
+    for i in range(count - count % 4, count):
+        z, a = Z[rows[i]], 0.0
+        for j in range(n_columns):
+            a += z[j] * p[j]
+        a *= weights[i]
+        for j in range(n_columns):
+            g[j] += a * z[j]

@@ -1,0 +1,87 @@
+"""What a folder of plans, tables and figures has: found by its presence, so that no list is edited to add one.
+
+A folder is a package with a folder `plans/` of TOML files, modules `tables*.py` with a dict TABLES and modules `figures*.py` with
+a dict FIGURES, each of them optional; the dicts go from name to builder(rows, setting).
+"""
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+PLANS, REPORTING = "rfx.plans", "rfx.reporting"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What one paper's folder has, by names such as yen2014-table1; about: its authors, title and place; costs: what its plans take."""
+
+    name: str
+    about: str
+    plans: dict[str, Traversable]
+    tables: dict[str, Callable]
+    figures: dict[str, Callable]
+    costs: Traversable
+
+    @property
+    def citation(self) -> str:
+        """Authors and year as texts cite it: of "B. Dai, B. Xie and L. Song: Title, NIPS 2014." Dai et al. 2014."""
+        authors, _, rest = self.about.partition(":")
+        surnames = [author.split()[-1] for author in re.split(r", | and ", authors)]
+        year = re.findall(r"\d{4}", rest)[-1:]
+        return " ".join([" and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al.", *year])
+
+
+def plans(package: str = PLANS) -> dict[str, Traversable]:
+    """The plans of a package: name to TOML file."""
+    folder = resources.files(package) / "plans"
+    files = sorted(folder.iterdir(), key=lambda item: item.name) if folder.is_dir() else []
+    return {item.name.removesuffix(".toml"): item for item in files if item.name.endswith(".toml")}
+
+
+def tables(package: str = REPORTING) -> dict[str, Callable]:
+    """The tables of a package: name to builder, which returns a `rfx.reporting.tables.Table`."""
+    return _merged(package, "tables", "TABLES")
+
+
+def figures(package: str = REPORTING) -> dict[str, Callable]:
+    """The figures of a package: name to builder, which returns a matplotlib Figure."""
+    return _merged(package, "figures", "FIGURES")
+
+
+def alone(builder: Callable) -> Callable:
+    """Marks the builder of a table or figure that makes its own numbers: no results file is read for it."""
+    builder.alone = True
+    return builder
+
+
+def unrun(builder: Callable, cells: Callable[[], list[dict]]) -> Callable:
+    """Marks the builder of a table that refuses to be built of no rows with what its cells would be: the printed numbers."""
+    builder.unrun = cells
+    return builder
+
+
+def of_plan(name: str) -> Callable[[Callable], Callable]:
+    """Marks the builder of a table or figure that is made of the rows of another plan of its package than that of its own name."""
+
+    def marked(builder):
+        builder.plan = name
+        return builder
+
+    return marked
+
+
+def rows_for(builder: Callable | None, read: Callable[[], list[dict]]) -> list[dict]:
+    """What read() returns, where a builder asks for rows; none where there is no builder."""
+    return [] if builder is None or getattr(builder, "alone", False) else read()
+
+
+def _merged(package, start, attribute) -> dict[str, Callable]:
+    found = {}
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if module.name.startswith(start):
+            found |= getattr(importlib.import_module(f"{package}.{module.name}"), attribute, {})
+    return found

@@ -1,0 +1,420 @@
+"""Plans: a TOML file that describes a grid of runs.
+
+    title = "…"                     # what it is; description and table (the table it fills) are optional
+    [defaults]                      # fields of every run
+    split = "yen2014"
+    options.scaling = "minmax01"
+    [[run]]                         # a list is an axis of the grid, anything else is fixed
+    dataset = ["cpu", "census"]
+    method = "sparse-rf"
+    options.lam = [1, 10, 100, 1000]
+    [[set]]                         # after the grid is laid out: fields of the runs that match
+    when = {dataset = "cpu", kernel = "gaussian"}
+    options.gamma = 0.5
+    [[skip]]                        # runs that are left out
+    when = {kernel = "perceptron", label = "tuned"}
+    [quick]                         # the small form: what is kept of the above, then its own set and skip
+    keep = {dataset = "cpu"}
+
+A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
+the training rows too), curve (the error on the test rows as training goes on: in its row, or in the trace), fixed_threads (threads
+are what the run is about: they tell it from other runs, and runs with more threads than there are cores are left out), trace
+(keep what the solver reports step by step), cv and holdout (score on training rows that were held out: see rfx.runs.held_out),
+and the dict options, which holds what the method is given. `repetitions = 5`
+stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file, then in the current folder. `example()` is a
+plan with all of this that runs.
+"""
+
+import itertools
+import math
+import os
+import tomllib
+from dataclasses import dataclass, field
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from rfx import env, methods
+from rfx.data import encodings, registry
+from rfx.data.loading import SHARE
+from rfx.errors import UsageError, or_near, quoted
+from rfx.plans import catalogue
+from rfx.records import keys
+
+FIELDS = (
+    "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads", "curve",
+    "trace", "cv", "holdout",
+)  # fmt: skip
+_SHORT = (("n_features", "D"), ("n_grids", "R"), ("block_size", "R"), ("gamma", "gamma"), ("lam", "lam"))
+# A plan is written by hand: what is larger is no plan, and reading it could take long.
+_MOST_BYTES = 256 * 1024
+_MOST_PARTS = 200  # of a dotted key, on which the parser's work grows as the square
+MOST_RUNS = 100_000
+_MOST_WORK = 10_000_000  # comparisons of conditions with runs, some seconds
+_MOST_TEXT = 4096  # characters of a value
+_MOST_OPTIONS = 200
+_MOST_SAID = 1000
+_TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
+_QUICK = ("keep", "set", "skip")
+_TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool,
+          "trace": bool, "repetitions": int, "cv": int, "holdout": (int, float)}  # fmt: skip
+_LOWEST = {"seed": 0, "threads": 1, "repetitions": 1, "timeout": 1e-3, "cv": 2, "holdout": 1e-9}
+_HIGHEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A named list of runs; `table` is the name of the table that they fill, or empty."""
+
+    name: str
+    title: str
+    description: str
+    table: str
+    runs: list[dict] = field(default_factory=list)
+
+    def only(self, filters) -> "Plan":
+        """The runs for which every filter `name=value[,value…]` holds; one name given twice means either value.
+
+        Raises UsageError for a name that no run has and for filters that leave nothing.
+        """
+        wanted = {}
+        for text in filters:
+            name, equals, values = text.partition("=")
+            if not equals or not name:
+                raise UsageError(f"--only {text}: expected NAME=VALUE, such as dataset=cpu")
+            wanted.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
+        runs = self.runs
+        for name, values in wanted.items():
+            there = sorted({str(_get(run, name)) for run in self.runs if _get(run, name) is not None})
+            if not there:
+                names = sorted({name for run in self.runs for name in names_of(run)})
+                raise UsageError(f"--only {name}=…: no run of plan {self.name} has it (they have {', '.join(names)})")
+            if not any(matches(run, {name: values}) for run in self.runs):
+                raise UsageError(f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there are: {', '.join(there)})")
+            runs = [run for run in runs if matches(run, {name: values})]
+        if not runs:
+            raise UsageError(f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them")
+        return Plan(self.name, self.title, self.description, self.table, runs)
+
+
+def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
+    """The plan of that name, or in that TOML file; its small form with `quick`, or when the name ends in `-quick`.
+
+    known: the plans that have names, and their files; default: the general ones. Raises UsageError, with the file and the key,
+    for anything that is not understood, an option that a method does not have, a data set or file that is not there.
+    """
+    known = catalogue.plans() if known is None else known
+    name, path, folder = str(name_or_path), Path(name_or_path), None
+    if name not in known and name.removesuffix("-quick") in known:
+        name, quick = name.removesuffix("-quick"), True
+    if name in known:
+        path = known[name]
+    elif not path.is_file():
+        raise UsageError(f"{name} is neither a plan nor a TOML file{or_near(name, known, 'the plans are')}")
+    else:
+        name, folder = path.name.removesuffix(".toml"), path.parent
+    return Reader(str(path), folder).plan(_content(path), name, quick)
+
+
+def small(name: str, known: dict[str, Traversable]) -> Plan | None:
+    """The small form of one of the known plans, None of one that has none."""
+    return load(name, True, known) if "quick" in _content(known[name]) else None
+
+
+def title(name: str, known: dict[str, Traversable]) -> str:
+    """The title of one of the known plans; its runs are not laid out."""
+    return _content(known[name]).get("title", name)
+
+
+def _content(path) -> dict:
+    """The parsed TOML of a file, perhaps a stranger's: refused before it can take long."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}") from None
+    if len(raw) > _MOST_BYTES:
+        raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes, so it is no plan")
+    try:
+        text = bytes(encodings.text(raw, str(path))).decode()
+        for line in text.splitlines():
+            ends = line.split("=")[:-1] + ([line] if line.lstrip().startswith("[") else [])
+            if any(end.count(".") > _MOST_PARTS for end in ends):
+                raise UsageError(f"{path}: a key has more than {_MOST_PARTS} parts")
+        return tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not a TOML file: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not a TOML file: {str(error)[:300]}") from None
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply for a plan") from None
+    except ValueError as error:
+        # of a whole number with thousands of digits, or a date that there is not
+        raise UsageError(f"{path} holds a value that can't be read: {str(error)[:100]}") from None
+
+
+def example() -> str:
+    """A plan with comments that runs: the format by what it does."""
+    return (resources.files(__package__) / "example.toml").read_text(encoding="utf-8")
+
+
+def matches(run: dict, when: dict) -> bool:
+    """Does every name of `when` (a field or an option) have, in `run`, the value or one of the values given?"""
+    for name, wanted in when.items():
+        value = _get(run, name)
+        for item in wanted if isinstance(wanted, list) else [wanted]:
+            if _same(value, item):
+                break
+        else:
+            return False
+    return True
+
+
+def describe(run: dict) -> str:
+    """One short line that tells the run from its neighbours, for progress and --dry-run."""
+    options = run["options"]
+    words = [run["dataset"], run["method"], options.get("kernel"), run.get("label")]
+    words += [f"{short}={options[name]}" for name, short in _SHORT if name in options]
+    words += [f"seed={run['seed']}"] if run["seed"] else []
+    words += [f"threads={run['threads']}"] if run.get("fixed_threads") else []
+    return " ".join(str(word) for word in words if word)
+
+
+def names_of(run: dict) -> list[str]:
+    """What conditions on the run may name: its fields and its options."""
+    return [name for name in run if name != "options"] + list(run["options"])
+
+
+def _get(run, name):
+    return run.get(name) if name in FIELDS else run["options"].get(name)
+
+
+def _same(value, wanted) -> bool:
+    if type(value) is type(wanted):
+        return value == wanted
+    if isinstance(wanted, str) and value is not None and not isinstance(value, (str, bool)):
+        try:
+            return float(wanted) == float(value)
+        except ValueError:
+            return False
+    if isinstance(value, bool) and isinstance(wanted, str):
+        return str(value).lower() == wanted.lower()
+    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def _values(table) -> list:
+    """Everything in a table, however deep: the work that it makes for each run."""
+    if isinstance(table, dict):
+        return [item for value in table.values() for item in _values(value)] or [None]
+    return [item for value in table for item in _values(value)] if isinstance(table, list) else [table]
+
+
+class Reader:
+    """Reads one file; every refusal names the file and the key. folder: where its files are looked for first, None for no such."""
+
+    def __init__(self, path, folder=None):
+        self.path, self.folder = path, folder
+
+    def fail(self, message):
+        text = " ".join(str(message).split())
+        raise UsageError(f"{self.path}: {text if len(text) <= _MOST_SAID else text[:_MOST_SAID] + '…'}")
+
+    def plan(self, content, name, quick) -> Plan:
+        self.check_names(content, _TOP, "the plan")
+        for key in ("title", "description", "table"):
+            if not isinstance(content.get(key, ""), str):
+                self.fail(f"{key} must be text")
+        defaults = self.repeated(content.get("defaults", {}), "[defaults]")
+        tables = self.tables(content, "run")
+        if not tables:
+            self.fail("there is no [[run]]")
+        runs = []
+        for number, table in enumerate(tables, start=1):
+            where = f"[[run]] {number}"
+            runs += self.grid(defaults, self.repeated(table, where), where, MOST_RUNS - len(runs))
+        runs = self.adjust(runs, content, "")
+        small = self.quick(runs, content) if "quick" in content else None
+        if quick:
+            if small is None:
+                self.fail("there is no [quick], so it has no small form")
+            runs = small
+        runs = [run for run in runs if not run.get("fixed_threads") or run.get("threads", 1) <= env.threads()]
+        if not runs:
+            self.fail("every run is skipped, so nothing is left")
+        runs = self.checked(runs)
+        unique = {keys.key(run): run for run in reversed(runs)}
+        runs = list(reversed(unique.values()))
+        name += "-quick" if quick else ""
+        return Plan(name, content.get("title", name), content.get("description", ""), content.get("table", ""), runs)
+
+    def quick(self, runs, content):
+        table = content["quick"]
+        if not isinstance(table, dict):
+            self.fail("quick must be a table: [quick]")
+        self.check_names(table, _QUICK, "[quick]")
+        keep = self.condition(table.get("keep", {}), "[quick] keep", runs)
+        self.limit(runs, _values(keep))
+        return self.adjust([run for run in runs if matches(run, keep)], table, "quick.")
+
+    def repeated(self, table, where) -> dict:
+        """A section in which `repetitions = 5` may stand for the seeds 0 to 4."""
+        table = dict(self.section(table, where, ("repetitions",)))
+        count = table.pop("repetitions", None)
+        if count is None:
+            return table
+        self.check_value("repetitions", count, where, False)
+        if "seed" in table:
+            self.fail(f"{where} has both seed and repetitions, which stands for the seeds from 0 on; give one of the two")
+        if count > MOST_RUNS:
+            self.fail(f"{where} repetitions = {count}: at most {MOST_RUNS:,}")
+        return table | {"seed": list(range(count))}
+
+    def check_names(self, table, known, where):
+        for key in table:
+            if key not in known:
+                self.fail(f"{where} has the unknown key {quoted(key)}{or_near(key, known, 'known')}")
+
+    def tables(self, content, key):
+        value = content.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self.fail(f"{key} must be an array of tables: [[{key}]]")
+        return value
+
+    def section(self, table, where, extra=()) -> dict:
+        """Check names and types of the fields of one table; lists are allowed here and refused later where they can't be."""
+        if not isinstance(table, dict):
+            self.fail(f"{where} must be a table")
+        self.check_names(table, (*FIELDS, "options", *extra), where)
+        options = table.get("options", {})
+        if not isinstance(options, dict) or len(options) > _MOST_OPTIONS:
+            self.fail(f"{where} options must be a table, such as options.lam = 1")
+        for name in options:
+            if len(name) > 60:
+                self.fail(f"{where} options.{quoted(name)} is not an option")
+        if "seed" in options:
+            self.fail(f"{where} options.seed: the seed is a field of the run; write seed = {quoted(options['seed'])}")
+        fields = [(name, value, False) for name, value in table.items() if name not in ("options", *extra)]
+        for name, value, option in fields + [(name, value, True) for name, value in options.items()]:
+            if value == []:
+                self.fail(f"{where} {name} is an empty list")
+            for item in value if isinstance(value, list) else [value]:
+                self.check_value(name, item, where, option)
+        return table
+
+    def check_value(self, name, value, where, option):
+        kinds = (str, int, float, bool) if option else _TYPES.get(name, str)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in (kinds if option else [kinds])):
+            kind = {str: "text", int: "a whole number", bool: "true or false"}.get(kinds, "a number")
+            self.fail(f"{where} {name} = {quoted(value)}: must be {'text, a number, true or false' if option else kind}")
+        if isinstance(value, str) and len(value) > _MOST_TEXT:
+            self.fail(f"{where} {name} = {quoted(value)}: must be at most {_MOST_TEXT:,} characters")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if number and not (_LOWEST.get(name, -math.inf) <= value <= _HIGHEST and value >= -_HIGHEST):
+            low = f"{_LOWEST[name]} or more" if name in _LOWEST else "finite"
+            self.fail(f"{where} {name} = {quoted(value)}: must be {low} and less than 2^63")
+
+    def grid(self, defaults, table, where, most) -> list[dict]:
+        fields = {name: value for name, value in (defaults | table).items() if name != "options"}
+        options = defaults.get("options", {}) | table.get("options", {})
+        for name in ("dataset", "method"):
+            if name not in fields:
+                self.fail(f"{where} has no {name}")
+        axes = [(name, False, value) for name, value in fields.items()]
+        axes += [(name, True, value) for name, value in options.items()]
+        count = math.prod(len(value) for _, _, value in axes if isinstance(value, list))
+        if count > most:
+            self.fail(f"{where} lays out {count:,} runs, which makes more than the {MOST_RUNS:,} of the largest plan")
+        runs = []
+        for values in itertools.product(*(value if isinstance(value, list) else [value] for _, _, value in axes)):
+            run = {"seed": 0, "options": {}}
+            for (name, option, _), value in zip(axes, values):
+                (run["options"] if option else run)[name] = value
+            runs.append(run)
+        return runs
+
+    def adjust(self, runs, content, prefix):
+        """Apply the [[set]] tables in their order, then drop what a [[skip]] names."""
+        conditions = [item for key in ("set", "skip") for table in self.tables(content, key) for item in _values(table)]
+        self.limit(runs, conditions)
+        for number, table in enumerate(self.tables(content, "set"), start=1):
+            where = f"[[{prefix}set]] {number}"
+            self.section(table, where, extra=("when",))
+            when = self.condition(table.get("when", {}), where, runs)
+            options = table.get("options", {})
+            fields = {name: value for name, value in table.items() if name not in ("when", "options")}
+            for name, value in [*fields.items(), *options.items()]:
+                if isinstance(value, list):
+                    self.fail(f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid")
+            runs = [run | fields | {"options": run["options"] | options} if matches(run, when) else run for run in runs]
+        for number, table in enumerate(self.tables(content, "skip"), start=1):
+            where = f"[[{prefix}skip]] {number}"
+            self.check_names(table, ("when",), where)
+            if not table.get("when"):
+                self.fail(f"{where} has no when, so it would leave nothing")
+            when = self.condition(table["when"], where, runs)
+            runs = [run for run in runs if not matches(run, when)]
+        return runs
+
+    def limit(self, runs, conditions):
+        if len(runs) * len(conditions) > _MOST_WORK:
+            self.fail(f"{len(conditions):,} conditions on {len(runs):,} runs are too many; make it several plans")
+
+    def condition(self, when, where, runs) -> dict:
+        if not isinstance(when, dict):
+            self.fail(f'{where}: when must be a table such as {{dataset = "cpu"}}')
+        if not all(any(name in run["options"] or (name in run and name != "options") for run in runs) for name in when):
+            known = sorted({name for run in runs for name in names_of(run)})
+            self.check_names(when, known, f"{where} when")
+        return when
+
+    # ------------------------------------------------------------------------------------ before the first run
+
+    def checked(self, runs) -> list[dict]:
+        """The runs, their files found; refused where a method, an option, a data set, a split or a file is not there."""
+        good: set = set()
+        for run in runs:
+            made = (run["method"], *sorted(run["options"].items()))
+            if made not in good:
+                self.check_options(run)
+                good.add(made)
+            rows = (run["dataset"], run.get("test"), run.get("split"))
+            if rows not in good:
+                self.check_data(*rows)
+                good.add(rows)
+        return [run | {name: self.found(run[name]) for name in ("dataset", "test") if run.get(name)} for run in runs]
+
+    def check_options(self, run):
+        try:
+            method = methods.get(run["method"])
+        except UsageError as error:
+            self.fail(error)
+        for name, value in run["options"].items():
+            try:
+                method.converted({name: value})
+            except UsageError as error:
+                self.fail(f"options.{name}: {error}")
+        try:
+            methods.create(run["method"], seed=run["seed"], **run["options"])
+        except UsageError as error:
+            self.fail(error)
+
+    def check_data(self, dataset, test, split):
+        for name in (dataset, test):
+            base = name and name.partition(":")[0]
+            if name and not registry.has(base) and not os.path.isfile(self.found(name)):
+                try:
+                    registry.get(base)
+                except UsageError as error:
+                    self.fail(f"{quoted(name)} is no file, and {error}")
+        base = dataset.partition(":")[0]
+        if split is not None and registry.has(base):
+            known = [*registry.get(base).splits, SHARE]
+            if split not in known:
+                self.fail(f"data set {base} has no split {quoted(split)}{or_near(split, known, 'it has')}")
+
+    def found(self, name) -> str:
+        """A data set's name as it is; a file's path: beside the plan, else as it is, from the current folder."""
+        if self.folder is None or registry.has(name.partition(":")[0]) or "\0" in name:
+            return name
+        beside = os.path.join(self.folder, name)
+        return os.path.normpath(beside) if os.path.isfile(beside) else name

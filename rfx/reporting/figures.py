@@ -1,0 +1,118 @@
+"""Figures: what a results file says, drawn as a paper draws it, our curve beside the authors' where there is one.
+
+`rfx.plans.catalogue` finds the figures there are; how they look is in `style`. matplotlib is imported when something is
+drawn, never before, and always without a window.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+from rfx import files
+from rfx.errors import DataError, UsageError, or_near
+from rfx.plans import catalogue
+from rfx.reporting import drawn, style
+
+FORMATS = ("png", "svg", "pdf", "csv")
+DPI = 150
+# The same rows give the same file: no date, and identifiers that are no random numbers. Letters are drawn as paths, so
+# that the file looks the same wherever it is opened.
+_STYLE = {
+    "svg.hashsalt": "rfx", "svg.fonttype": "path", "font.family": style.FONT, "font.size": 8, "axes.titlesize": 9,
+    "axes.labelsize": 8, "legend.fontsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3,
+    "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
+}  # fmt: skip
+_METADATA = {"png": {"Software": "rfx"}, "svg": {"Date": None, "Creator": "rfx"}, "pdf": {"CreationDate": None, "Creator": "rfx"}}
+# what the metadata become: in the first kilobytes, in a PDF anywhere
+_MARKS = {"png": b"Software\0rfx", "svg": b"<dc:title>rfx</dc:title>", "pdf": b"/Creator (rfx)"}
+
+
+def _kind(form) -> files.Kind:
+    """A figure that rfx drew, in one of the formats."""
+
+    def made(path):
+        if form == "csv":
+            return drawn.is_written(path)
+        with open(path, "rb") as handle:
+            return _MARKS[form] in handle.read(-1 if form == "pdf" else 4096)
+
+    return files.Kind(f"a figure of rfx in {form.upper()}", made)
+
+
+def draw(
+    name: str,
+    rows: list[dict],
+    output=None,
+    setting: str | None = None,
+    known: dict[str, Callable] | None = None,
+    inputs=(),
+    force: bool = False,
+) -> list[Path]:
+    """Draw the figure `name` from result rows into a PNG, an SVG and a PDF file, its numbers into a CSV file; their paths.
+
+    known: the figures there are, name to builder; default: the general ones.
+    output: a folder (one that exists, or a name that ends in /), or the files' name with or without .png or .svg; default:
+    NAME in the current folder. The CSV file is STEM.figure.csv, so that it is no results file. inputs, force: see files.guard;
+    figures of rfx are replaced without asking. Each file appears whole or not at all. Raises UsageError when there
+    is no such figure or a file must not be replaced, DataError when no row belongs to it or a file can't be written.
+    """
+    known = catalogue.figures() if known is None else known
+    if name not in known:
+        raise UsageError(f"there is no figure {name}{or_near(name, known)}")
+    stem = _stem(name, output)
+    for form in FORMATS:
+        files.guard(("--output", _target(stem, form)), inputs, _kind(form), force)
+    with styled():
+        return save(known[name](rows, setting), stem)
+
+
+@contextmanager
+def styled(**more):
+    """Within it figures are built and written: rfx's own style, and more of matplotlib's settings."""
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE | more):
+        yield
+
+
+def save(figure, stem: Path) -> list[Path]:
+    """Write a figure in all FORMATS, each file whole or not at all; their paths. DataError where one can't be written."""
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        return _written(figure, stem)
+    except OSError as error:
+        raise DataError(f"{stem} can't be written: {error.strerror}; give another --output") from error
+
+
+def _written(figure, stem) -> list[Path]:
+    # where everything goes takes as long as drawing it, and is the same in all formats
+    paths, engine = [_save(figure, stem, FORMATS[0])], figure.get_layout_engine()
+    figure.set_layout_engine("none")
+    try:
+        return paths + [_save(figure, stem, form) for form in FORMATS[1:]]
+    finally:
+        figure.set_layout_engine(engine)
+
+
+def _stem(name, output) -> Path:
+    if output is None:
+        return Path(name)
+    if str(output).endswith(os.sep) or Path(output).is_dir():
+        return Path(output) / name
+    suffix = Path(output).suffix.lower()
+    return Path(output).with_suffix("") if suffix.removeprefix(".") in FORMATS else Path(output)
+
+
+def _target(stem, form) -> Path:
+    return stem.with_name(f"{stem.name}.{'figure.csv' if form == 'csv' else form}")
+
+
+def _save(figure, stem, form) -> Path:
+    target = _target(stem, form)
+    with files.whole(target) as handle:
+        if form == "csv":
+            handle.write(drawn.written(figure))
+            return target
+        figure.savefig(handle, format=form, dpi=DPI, metadata=_METADATA[form])
+    return target

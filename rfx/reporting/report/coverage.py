@@ -1,0 +1,99 @@
+"""What of a plan was run, what was not and why, and what to type to run it."""
+
+from dataclasses import dataclass, field
+
+from rfx.data import registry
+from rfx.plans import plan
+from rfx.records import keys
+from rfx.reporting.report.sources import Source
+from rfx.runs import baseline
+from rfx.runs.child import NO_DATA
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs of one data set and method that have no good row, for one reason; `status`: missing, failed, timeout, interrupted,
+    unconverged, or constant (no better than a constant)."""
+
+    status: str
+    dataset: str
+    method: str
+    reason: str
+    n: int
+
+
+@dataclass
+class Coverage:
+    """One plan, in the form that its rows are of: how many runs it wants, what became of them, and the groups of those that lack."""
+
+    name: str
+    title: str
+    quick: bool
+    source: Source
+    total: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    full_total: int = 0
+    type_this: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def missing(self) -> int:
+        return sum(group.n for group in self.groups if group.status == "missing")
+
+
+def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
+    """The coverage of the plan `name`. known: the plans there are; folder: where results are, as a person types it."""
+    quick = source.quick
+    full = plan.load(name, False, known)
+    small = plan.small(name, known)
+    quick = quick and small is not None
+    wanted = small if quick else full
+    found = Coverage(name, full.title, quick, source, len(wanted.runs), full_total=len(full.runs))
+    by_key = keys.rows_of(wanted.runs, source.rows)
+    groups: dict[tuple, int] = {}
+    counts = dict.fromkeys(("ok", "unconverged", "failed", "timeout", "interrupted", "missing", "constant"), 0)
+    for run in wanted.runs:
+        row = by_key.get(keys.key(run))
+        for status, reason in _became(run, row):
+            counts[status] += 1
+            if status != "ok":
+                groups[status, run["dataset"], run["method"], reason] = groups.get((status, run["dataset"], run["method"], reason), 0) + 1
+    found.counts = counts
+    found.groups = [Group(*what, n) for what, n in groups.items()]
+    found.type_this = _commands(found, wanted.runs, by_key, folder)
+    return found
+
+
+def _became(run, row) -> list[tuple[str, str]]:
+    """(status, reason) of a run: ok and perhaps what mars it, or why there is no result."""
+    if row is None:
+        return [("missing", _why_missing(run["dataset"]))]
+    if row["status"] != "ok":
+        return [(row["status"] or "interrupted", row["message"] or "no reason was written")]
+    marred = [("unconverged", f"the solver ended as {row['params'].get('ended') or 'not converged'}")] if row["converged"] is False else []
+    if baseline.no_better(row):
+        marred.append(("constant", "it scores no better than a constant"))
+    return [("ok", ""), *marred]
+
+
+def _why_missing(dataset) -> str:
+    base = dataset.partition(":")[0]
+    obtain = registry.get(base).obtain if registry.has(base) else None
+    return f"not run yet; its data must be obtained by hand: {obtain}" if obtain else "not run yet"
+
+
+def _commands(found, runs, by_key, folder) -> list[tuple[str, str]]:
+    """(what for, command) of all that would fill what is not there."""
+    path = f"{folder}/{found.name}{'-quick' if found.quick else ''}.csv"
+    run = f"rfx run {found.name}{' --quick' if found.quick else ''} --results {path}"
+    commands = []
+    without = sorted({run["dataset"] for run in runs if (row := by_key.get(keys.key(run))) and row["params"].get("error") == NO_DATA})
+    if without:
+        commands.append(("data that could not be had", f"rfx fetch {' '.join(name.partition(':')[0] for name in without)}"))
+    if found.counts["missing"] or found.counts["interrupted"] or without:
+        commands.append((f"{found.counts['missing'] + found.counts['interrupted']:,} runs without a row", run))
+    if found.counts["failed"] + found.counts["timeout"] > 0:
+        commands.append((f"{found.counts['failed'] + found.counts['timeout']:,} failed or timed out", f"{run} --retry-failed"))
+    if found.quick:
+        commands.append((f"the whole plan, {found.full_total:,} runs", f"rfx run {found.name} --results {folder}/{found.name}.csv"))
+    return commands

@@ -1,0 +1,110 @@
+"""One run in a process of its own: `python -m rfx.runs.child SPEC [--fd N --parent PID --tell N]`.
+
+SPEC is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output, because LIBLINEAR and
+LIBSVM print there; by hand, without --fd, it is printed. --tell is a pipe that takes the solver's steps, a line of JSON each.
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+from contextlib import suppress
+
+from rfx import env
+from rfx.errors import LockedError, NoData, OutOfTime, RfxError
+
+# Seconds between two steps that are told.
+TELL = 0.2
+NO_DATA = NoData.__name__  # params.error of a run whose data could not be had: worth trying again, unlike other failures
+
+
+def outcome(spec: dict, execute=None) -> dict:
+    """The row of `spec`; when the run fails, a row with status, message and params.error only."""
+    try:
+        if execute is None:
+            # Before numpy is imported: BLAS reads the number of threads once.
+            env.own_process()
+            env.prepare_numba_cache()
+            threads = spec.get("threads")
+            env.set_threads(threads and min(threads, env.cores()))
+            from rfx.runs.single import execute
+
+            _check(spec)
+        return {"status": "ok"} | execute(spec)
+    except KeyboardInterrupt:
+        return {"status": "interrupted", "message": "interrupted"}
+    except RfxError as error:
+        status = "timeout" if isinstance(error, OutOfTime) else "failed"
+        # The only lock that a run waits for is that of a file being fetched.
+        kind = NO_DATA if isinstance(error, (NoData, LockedError)) else type(error).__name__
+        return {"status": status, "message": str(error), "params": {"error": kind}}
+    except MemoryError as error:
+        message = f"out of memory ({error}); fewer n_features or a smaller max_memory needs less"
+        return {"status": "failed", "message": message, "params": {"error": "MemoryError"}}
+    except Exception as error:
+        traceback.print_exc()
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{os.path.basename(frame.filename)} line {frame.lineno}"
+        return {
+            "status": "failed",
+            "message": f"{type(error).__name__}: {error} ({place})",
+            "params": {"error": type(error).__name__},
+        }
+
+
+def _check(spec):
+    """Of a run that another machine asks for: are the data here those that its key names?"""
+    wanted = spec.pop("key", None)
+    if wanted is not None:
+        from rfx.records import keys
+
+        keys.check(spec, wanted)
+
+
+def _plain(value):
+    if hasattr(value, "item"):
+        return value.item()
+    return str(value)
+
+
+def _teller(fd):
+    """What writes a step to the pipe, now and then; a pipe that is full or that nobody reads is left alone."""
+    os.set_inheritable(fd, False)
+    os.set_blocking(fd, False)
+    last = -TELL
+
+    def tell(entry):
+        nonlocal last
+        if time.monotonic() - last < TELL:
+            return
+        last = time.monotonic()
+        # less than a pipe takes at once, so that lines stay whole
+        line = json.dumps(entry, default=_plain)
+        with suppress(OSError):
+            os.write(fd, line.encode()[:2000] + b"\n")
+
+    return tell
+
+
+def main(args) -> None:
+    env.keep_freed_memory()
+    spec = json.loads(args[0])
+    options = dict(zip(args[1::2], args[2::2]))
+    if "--parent" in options:
+        env.die_with(int(options["--parent"]))
+    fd = int(options.get("--fd", 1))
+    if fd != 1:
+        # A back end that outlives this process must not keep the row's file open.
+        os.set_inheritable(fd, False)
+    if "--tell" in options:
+        spec["progress"] = _teller(int(options["--tell"]))
+    row = outcome(spec)
+    with os.fdopen(fd, "w", encoding="utf-8", errors="replace", closefd=False) as out:
+        json.dump(row, out, default=_plain)
+        if fd == 1:
+            out.write("\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

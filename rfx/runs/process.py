@@ -1,0 +1,135 @@
+"""A run in a process of its own: started, watched, ended in time, and what came of it.
+
+Nothing heavy is imported: Dask's workers do this, too, and what they hold is missing to the runs beside them.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+COMMAND = (sys.executable, "-m", "rfx.runs.child")
+NAP = 0.02  # seconds between two looks at a run
+
+
+class Child:
+    """One run: a process in a session of its own, so that Ctrl-C reaches the parent alone, which then ends it.
+
+    `job` is what the child is told, as JSON; `timeout` the seconds after which it is ended; `tells`: its solver's steps are wanted.
+    """
+
+    def __init__(self, job: dict, timeout: float | None = None, command=None, tells=False):
+        self.timeout = timeout
+        self.step, self._steps, self._rest = None, None, b""
+        self.peak_mb = None
+        self.timed_out = False
+        # Files without names: nothing is left behind when the parent is killed.
+        self.answer, self.printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        words, passed = [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())], [self.answer.fileno()]
+        if tells:
+            self._steps, end = os.pipe()
+            os.set_blocking(self._steps, False)
+            words, passed = [*words, "--tell", str(end)], [*passed, end]
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [*(command or COMMAND), *words], stdin=subprocess.DEVNULL, stdout=self.printed, stderr=subprocess.STDOUT,
+            pass_fds=passed, start_new_session=True,
+        )  # fmt: skip
+        if tells:
+            os.close(end)
+
+    def heard(self) -> dict | None:
+        """The last step that its solver has told."""
+        if self._steps is None:
+            return None
+        told = b""
+        with suppress(BlockingIOError):
+            while piece := os.read(self._steps, 1 << 16):
+                told += piece
+        *lines, self._rest = (self._rest + told).split(b"\n")
+        for line in reversed(lines):
+            with suppress(ValueError):
+                self.step = json.loads(line)
+                break
+        return self.step
+
+    def __del__(self):
+        if self._steps is not None:
+            os.close(self._steps)
+
+    def finished(self) -> bool:
+        if self.timeout and time.monotonic() - self.started > self.timeout and self.process.returncode is None:
+            self.timed_out = True
+            self.kill()
+        elif self.process.returncode is None:
+            self.reap(os.WNOHANG)
+        return self.process.returncode is not None
+
+    def reap(self, flags):
+        # wait4 instead of Popen.wait: it tells the largest memory of a run that can't tell it itself any more.
+        try:
+            pid, status, usage = os.wait4(self.process.pid, flags)
+        except ChildProcessError:
+            # Started by something that ignores SIGCHLD: the kernel has reaped it, and its row says how it went.
+            self.process.returncode = 0
+            return
+        if pid:
+            self.process.returncode = os.waitstatus_to_exitcode(status)
+            self.peak_mb = usage.ru_maxrss / 1024
+
+    def kill(self):
+        if self.process.returncode is None:
+            # Back ends have sessions of their own, and learn of their parent's death only once they are up.
+            below = _descendants(self.process.pid)
+            for pid in (self.process.pid, *below):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.reap(0)
+
+    def ending(self) -> dict:
+        """What came of the run that has ended: `answer`, what it wrote (None where that is nothing whole), `crash`, a sentence about its
+        end where there is no answer, `timeout`, the seconds that were not enough, and `peak_mb`, its largest memory."""
+        try:
+            self.answer.seek(0)
+            answer = json.loads(self.answer.read())
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            answer = None
+        late = self.timeout if self.timed_out else None
+        return {"answer": answer, "crash": None if answer else self.crash(), "timeout": late, "peak_mb": self.peak_mb}
+
+    def crash(self) -> str:
+        code = self.process.returncode
+        self.printed.seek(max(0, self.printed.seek(0, os.SEEK_END) - 4096))
+        lines = self.printed.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
+            text = f"the run's process was killed by signal {-code} ({name})"
+            if code == -signal.SIGKILL:
+                text += ", as the kernel does when memory runs out"
+        else:
+            text = f"the run's process ended with code {code} and no row"
+        return f"{text}; it printed last: {last[:200]}" if last else text
+
+
+def _descendants(pid) -> list[int]:
+    """Processes below `pid`, by Linux's /proc; empty elsewhere."""
+    below = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name, in brackets, may hold anything; the parent is the second field after it.
+            parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+            below.setdefault(parent, []).append(int(stat.parent.name))
+    found, todo = [], [pid]
+    while todo:
+        children = below.get(todo.pop(), [])
+        found += children
+        todo += children
+    return found

@@ -1,0 +1,162 @@
+"""Everything by one command: which plans, what they need and about how long they take, then plan after plan, resuming.
+
+What a plan takes is known from `costs.csv` of its paper's folder: processor seconds and memory, measured where that says so.
+"""
+
+import csv
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rfx import env
+from rfx.data import registry
+from rfx.data.fetch import is_obtainable
+from rfx.errors import RfxError
+from rfx.plans import catalogue, plan
+from rfx.records import results, traces
+from rfx.runs import runner
+
+FORMS = ("quick", "most", "full")
+# Processor seconds of a run of a plan that has no line in costs.csv; and memory, MiB: that of a process which has loaded all.
+_UNKNOWN_SECONDS, _UNKNOWN_MB = 5.0, 400.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a form of a plan takes: processor seconds of all its runs, memory of the largest in MiB, and where that is known from.
+
+    hours: it is left to the form "full".
+    """
+
+    seconds: float
+    memory_mb: float
+    basis: str
+    hours: bool = False
+
+
+@dataclass
+class Step:
+    """One plan of what lies ahead: where its rows go, the runs that lack, what they need.
+
+    without: why it is left out; by_hand: data sets that neither a URL nor a mirror has.
+    """
+
+    plan: plan.Plan
+    path: Path
+    todo: list[dict]
+    cost: Cost
+    seconds: float = 0.0
+    without: str = ""
+    by_hand: list[str] = field(default_factory=list)
+
+    @property
+    def datasets(self) -> list[str]:
+        return list(dict.fromkeys(run["dataset"].partition(":")[0] for run in self.todo))
+
+
+def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
+    """What is known of the plans of a paper, by (plan, "quick" or "full")."""
+    lines = [line for line in folder.costs.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return {
+        (f"{folder.name}-{row['plan']}", row["form"]): Cost(
+            float(row["processor_seconds"]), float(row["memory_mb"]), row["basis"], row["hours"] == "yes"
+        )
+        for row in csv.DictReader(lines)
+    }
+
+
+def ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:
+    """Every plan of the papers in that form, what has no row yet in PLACE/PLAN.csv or PLAN-quick.csv, and what it needs.
+
+    form: "quick", the small forms; "full", all runs; "most", all but the plans that take hours each.
+    """
+    steps, memory = [], env.available_memory_mb()
+    for folder in folders:
+        known = costs(folder)
+        for name in folder.plans:
+            step = _step(name, folder, form, Path(place), known)
+            if step is not None:
+                if step.cost.memory_mb > memory:
+                    step.without = f"it needs {step.cost.memory_mb:,.0f} MB of memory, and {memory:,.0f} are free"
+                elif step.cost.hours and form == "most":
+                    step.without = "it takes hours: make reproduce-full runs it"
+                elif step.todo and len(step.by_hand) == len(step.datasets):
+                    step.without = f"its data must be obtained by hand: rfx fetch {' '.join(step.by_hand)} says how"
+                steps.append(step)
+    return steps
+
+
+def _step(name, folder, form, place, known) -> Step | None:
+    quick = form == "quick"
+    wanted = plan.small(name, folder.plans) if quick else plan.load(name, False, folder.plans)
+    base = name.removesuffix("-full")
+    if wanted is None or (quick and base != name):
+        return None
+    path = place / f"{base if base in folder.plans else name}{'-quick' if quick else ''}.csv"
+    rows = results.read(path) if path.exists() else []
+    todo = runner.missing(wanted, rows, False, traces.read(traces.beside(path)))
+    cost = known.get((name, "quick" if quick else "full"))
+    cost = cost or Cost(_UNKNOWN_SECONDS * len(wanted.runs), _UNKNOWN_MB, "not measured")
+    step = Step(wanted, path, todo, cost, cost.seconds * len(todo) / max(1, len(wanted.runs)))
+    step.by_hand = [one for one in step.datasets if registry.has(one) and not is_obtainable(one)]
+    return step
+
+
+def minutes(steps: list[Step], jobs: int) -> float:
+    """About how long it takes on this machine, when it is idle: processor seconds over the cores that are used."""
+    cores = max(1, min(jobs, env.threads()))
+    return sum(step.seconds for step in steps if not step.without) / cores / 60
+
+
+def said(steps: list[Step], jobs: int) -> list[str]:
+    """What will be run, for how long about, what it needs, and what is left out and why: lines to print beforehand."""
+    lines = [f"{'plan':24} {'runs':>6} {'about':>9} {'memory':>9}  basis, data sets"]
+    for step in steps:
+        name = f"{step.plan.name:24} {len(step.todo):>6,}"
+        if step.without:
+            lines.append(f"{name} left out: {step.without}")
+            continue
+        about = f"{step.seconds / 60:,.1f} min" if step.todo else "-"
+        hand = f"; by hand: {', '.join(step.by_hand)}" if step.by_hand else ""
+        lines.append(
+            f"{name} {about:>9} {step.cost.memory_mb:>6,.0f} MB  {step.cost.basis}: {', '.join(step.datasets) or 'all is done'}{hand}"
+        )
+    total = sum(len(step.todo) for step in steps if not step.without)
+    lines.append(
+        f"{total:,} runs, {jobs} at a time: about {minutes(steps, jobs):,.0f} minutes on this machine when it is idle (processor minutes "
+        "over the cores used; measured and estimated as said, on another machine). Ctrl-C stops; the same command goes on."
+    )
+    return lines
+
+
+def run(steps: list[Step], jobs: int, say) -> int:
+    """Make the missing runs plan after plan; 0, or 3 where a row failed or did not converge.
+
+    Plans that are about threads run alone, one run at a time. A plan that can't be run is said, and the next one begins: 1 at the end.
+    """
+    code = 0
+    for step in steps:
+        if step.without:
+            continue
+        alone = any(run.get("fixed_threads") for run in step.plan.runs)
+        start, before = time.monotonic(), _processor()
+        try:
+            summary = runner.run(step.plan, step.path, 1 if alone else jobs, report=say)
+        except RfxError as error:
+            if error.exit_code == 4:
+                raise
+            say(f"{step.plan.name}: {error}")
+            code = 1
+            continue
+        if summary.ran:
+            taken = f"{time.monotonic() - start:.0f} s, {_processor() - before:.0f} s of the processor"
+            say(f"{step.plan.name}: {summary.ran} runs took {taken}")
+        code = code or summary.exit_code
+    return code
+
+
+def _processor() -> float:
+    """Processor seconds of this process and of its children that have ended."""
+    found = os.times()
+    return found.user + found.system + found.children_user + found.children_system

@@ -1,0 +1,182 @@
+"""The runner: has a plan's missing runs made, each in a process of its own, here or where a pool says, and appends a row for each.
+
+A row is on the disk before the next run starts, so that nothing finished is lost however the runner ends; the next
+call takes up what has no row yet.
+"""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rfx import interrupts
+from rfx.errors import ClusterError
+from rfx.plans.plan import Plan, describe
+from rfx.records import keys, results, traces
+from rfx.runs import endings, pools
+from rfx.runs.child import NO_DATA
+from rfx.runs.process import NAP
+
+
+@dataclass
+class Summary:
+    """What became of a plan: `rows` are the newest rows of its runs, `ran` of them made now, `total` wanted."""
+
+    plan: str
+    results: str
+    total: int
+    ran: int = 0
+    rows: list[dict] = field(default_factory=list)
+
+    def count(self, status) -> int:
+        return sum(row["status"] == status for row in self.rows)
+
+    @property
+    def not_converged(self) -> int:
+        return sum(row["status"] == "ok" and row.get("converged") is False for row in self.rows)
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every run of the plan has a row that is ok and converged, else 3."""
+        return 0 if self.count("ok") == self.total and not self.not_converged else 3
+
+    def as_dict(self) -> dict:
+        counts = {status: self.count(status) for status in results.STATUSES}
+        return {
+            "plan": self.plan, "results": self.results, "total": self.total, "ran": self.ran, **counts,
+            "not_converged": self.not_converged, "exit_code": self.exit_code,
+            "rows": [row.as_dict() for row in self.rows],
+        }  # fmt: skip
+
+
+def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=()) -> list[dict]:
+    """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs that are traced.
+
+    A row that is ok is never made again, unless a trace of it is asked for and not there. One that was interrupted, has no
+    status, or for which the data could not be had, always is; any other failure or timeout only with `retry_failed`, for it
+    would most likely fail in the same way.
+    """
+    found = keys.rows_of(plan.runs, rows)
+
+    def settled(run, row):
+        if row["status"] == "ok" and run.get("trace") and row["key"] not in traced:
+            return False
+        again = row["status"] in (None, "interrupted") or row["params"].get("error") == NO_DATA or retry_failed
+        return row["status"] == "ok" or not again
+
+    return [run for run in plan.runs if keys.key(run) not in found or not settled(run, found[keys.key(run)])]
+
+
+def run(
+    plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=None, trace=None, progress=None,
+    pool=None,
+) -> Summary:  # fmt: skip
+    """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file `path`.
+
+    Parameters
+    ----------
+    plan : Plan
+    path : path
+        The results file.
+    jobs : int
+        Runs at a time on this machine.
+    timeout : float, optional
+        Seconds for each run; goes before the plan's own.
+    retry_failed : bool
+        Make runs again whose rows say that they failed or took too long.
+    report : callable
+        Gets one line a run.
+    command : list of str, optional
+        The child's command line, to which the spec is added.
+    trace : path, optional
+        The file for the traces of the runs that ask for one; by default it is beside the results.
+    progress : callable, optional
+        Called with (done, total, runs) as runs begin, go on and end; runs: (words, the last step that its solver told, see
+        rfx.fitting.callbacks, or None) for each run at work.
+    pool : callable, optional
+        Given a `pools.Way` and `report`, the context manager of the pool that makes the runs, such as that of
+        `rfx.distributed.pool`; by default this machine's.
+
+    Raises
+    ------
+    LockedError
+        When another runner holds `path`.
+    ClusterError
+        When the pool's workers can't be had (any more).
+    KeyboardInterrupt
+        After Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
+    """
+    with results.exclusive(path), interrupts.terminate_as_interrupt():
+        rows = results.read(path) if Path(path).exists() else []
+        trace = trace or traces.beside(path)
+        asked = any(run.get("trace") for run in plan.runs)
+        if asked:
+            traces.check(trace)
+        todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else ())
+        report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
+        if todo:
+            way = pools.Way(timeout, command, tells=progress is not None)
+            with pool(way, report) if pool else pools.local(jobs, way) as there:
+                _Desk(there, path, trace, report, progress).work(todo)
+        rows = list(keys.rows_of(plan.runs, results.read(path)).values()) if Path(path).exists() else []
+        return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
+
+
+class _Desk:
+    """Between a pool, where runs are made, and the files: rows are written here alone."""
+
+    def __init__(self, pool, path, trace, report, progress=None):
+        self.pool, self.path, self.trace, self.report, self.progress = pool, path, trace, report, progress
+        self.without = set()  # data sets that can't be had: asked for once a call, for a download is tried for long
+        self.done = self.total = 0
+        self.told = None
+
+    def work(self, todo):
+        self.total, todo = len(todo), list(todo)
+        try:
+            while self.done < self.total:
+                self.pool.take(todo)
+                self.tell()
+                done = self.done
+                for spec, row in self.pool.ended():
+                    self.write(spec, row)
+                    self.leave_out(spec["dataset"], row, todo)
+                if self.done == done:
+                    time.sleep(NAP)
+        except KeyboardInterrupt:
+            with suppress(ClusterError):
+                for spec, row in self.pool.ended():
+                    self.write(spec, row)
+            for spec in self.pool.stop():
+                self.write(spec, endings.failure(spec, "interrupted", "interrupted while it ran"))
+            raise
+
+    def leave_out(self, dataset, row, todo):
+        """Give the runs with a data set that can't be had the row of the one that tried."""
+        if row["params"].get("error") != NO_DATA or dataset in self.without:
+            return
+        self.without.add(dataset)
+        out = self.pool.withdraw(dataset) + [spec for spec in todo if spec["dataset"] == dataset]
+        todo[:] = [spec for spec in todo if spec["dataset"] != dataset]
+        for spec in out:
+            lacking = endings.failure(spec, "failed", row["message"])
+            lacking["params"]["error"] = NO_DATA
+            self.write(spec, lacking)
+
+    def tell(self):
+        if self.progress is None:
+            return
+        now = self.done, self.total, [(describe(spec), step) for spec, step in self.pool.at_work()]
+        if now != self.told:
+            self.told = now
+            self.progress(*now)
+
+    def write(self, spec, row):
+        steps = row.pop("trace", None)
+        if steps:
+            # Before the row: a run that has one is not made again.
+            traces.append(self.trace, row["key"], steps)
+        results.append(self.path, row)
+        self.done += 1
+        self.tell()
+        self.report(f"[{self.done}/{self.total}] {describe(spec)}: {endings.in_words(row)}")

@@ -1,0 +1,193 @@
+"""One experiment in this process: load, train, predict, and the results row that says all of it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rfx import data, env, methods
+from rfx.data import rowweights
+from rfx.data.reading import Reading
+from rfx.errors import DataError
+from rfx.options import Path as LamPath
+from rfx.records import keys, results, traces
+from rfx.runs import baseline, held_out, metrics, streamed
+
+# what info holds that has a column of its own; the rest of info goes into params
+IN_COLUMNS = frozenset(results.COLUMNS)
+_NOT_IN_ROW = IN_COLUMNS | {"scores"}
+_HELD_OUT = ("cv", "holdout", "calibrate")
+
+
+def train(spec: dict, elsewhere: Callable | None = None):
+    """Train the method of a spec on the training rows of its data: (Pipeline, data.Split).
+
+    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
+    calibrate (see heldout), sample_weight (file), trace, curve (see streamed), reading (of a table, the fields of
+    data.reading.Reading), strict, stream, n_inputs, checkpoint, every, resume, scheduler, parts, progress.
+    elsewhere: trains on rows that are not in this process, as `rfx.distributed.training.train` does.
+    """
+    held_out.check(spec)
+    options = {key: value for key, value in spec["options"].items() if value is not None}
+    if elsewhere is not None or spec.get("stream"):
+        trainer = methods.create(spec["method"], seed=spec.get("seed"), **options)
+        trained, split = (elsewhere or streamed.train)(trainer, spec)
+    else:
+        split = load(spec)
+        if spec.get("sample_weight"):
+            split.weights = rowweights.read(spec["sample_weight"], len(split.y_train))
+        trainer = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
+        trainer, listening = streamed.prepared(trainer, spec, split)
+        trainer = replace(trainer, schema=split.schema)
+        trained = held_out.fit(trainer, split, **listening)
+    made = {
+        "dataset": split.name,
+        "split": split.split,
+        "seed": trained.settings.seed,
+        "threads": env.threads(),
+        "dtype": str(trained.settings.get("dtype", "float64")),
+        "peak_rss_mb": env.peak_rss_mb(),
+        "label": spec.get("label"),
+        "key": keys.key(spec),
+        "n_classes": 0 if trained.classes is None else len(trained.classes),
+    }
+    if spec.get("sample_weight"):
+        made["sample_weight"] = Path(spec["sample_weight"]).name
+    return trained.with_info(**made), split
+
+
+def load(spec: dict):
+    """The data of a spec."""
+    return data.load(
+        spec["dataset"],
+        split=spec.get("split"),
+        test=spec.get("test"),
+        zero_based=bool(spec.get("zero_based")),
+        seed=spec.get("seed") or 0,
+        reading=Reading(**spec.get("reading") or {}),
+        strict=bool(spec.get("strict")),
+        task=(spec.get("options") or {}).get("task"),
+    )
+
+
+def execute(spec: dict, model: Path | None = None, elsewhere: Callable | None = None) -> dict:
+    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row.
+
+    The score is on the test rows; where there are none, on training rows held out as cv or holdout of the spec say, which params
+    then has as scored_on. What is held out besides test rows is in params as held_out_score. With train_score in the spec, and
+    where there is no other score, params has the score on the training rows: train_score, and train_relative_error for regression.
+    Beside another score it is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec,
+    the row has the solver's steps under that name, which is no column: they go into a file of their own.
+    """
+    trained, split = train(spec, elsewhere)
+    return _rows(spec, trained, split, [trained], [model])[0]
+
+
+def _rows(spec, method, split, points, paths) -> list[dict]:
+    """A row for each of the trained methods `points`, which are saved to the `paths`; method: the one that they are points of."""
+    held = held_out.judged(spec, split, method, spec.get("progress")) if any(spec.get(name) for name in _HELD_OUT) else None
+    if spec.get("calibrate"):
+        calibrated = []
+        for point, curve in zip(points, held_out.calibrated(spec["calibrate"], held, method), strict=True):
+            calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))
+        points = calibrated
+    return [_row_of(spec, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
+
+
+def _row_of(spec, split, method, held, place, point, path) -> dict:
+    """The row of `point`, the model number `place` of `method`; the model file has its scores, too."""
+    metric = "rmse" if method.task == "regression" else "accuracy"
+    evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
+    more, told, y = {}, [], split.y_test
+    if evaluation:
+        told.append([evaluation["score"], f"{len(y):,} test rows"])
+    if held is not None:
+        found = method.evaluate(held.decisions[place], held.y)
+        told.append([found["score"], held.by])
+        if evaluation:
+            more = {f"held_out_{name}": found[name] for name in ("score", "mae") if name in found} | {"held_out_on": held.by}
+        else:
+            evaluation, y = found | {"n_test": len(held.y), "scored_on": held.by}, held.y
+    known = split.y_train is not None
+    if known and not evaluation:
+        more, y = _on_training_rows(point, split), split.y_train
+        told.append([more["train_score"], "the training rows themselves"])
+    if known:
+        more["constant_score"] = baseline.constant(method, split.y_train, y)
+    point = point.with_info(scores=[{"metric": metric, "score": score, "on": words} for score, words in told])
+    found = row(point, point.save(path), evaluation)
+    if known and spec.get("train_score") and "train_score" not in more:
+        more |= _on_training_rows(point, split)
+    found["params"] |= more
+    return _traced(found, point, spec)
+
+
+def _on_training_rows(method, split) -> dict:
+    scores = evaluate(method, split.X_train, split.y_train)
+    return {f"train_{name}": scores[name] for name in ("score", "relative_error") if name in scores}
+
+
+def _traced(row, method, spec):
+    return row | {"trace": traces.of(method)} if spec.get("trace") else row
+
+
+def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
+    """The model files that training to `model` writes: itself, or one for each lambda with `-lamVALUE` before its suffix."""
+    if not lam_path:
+        return [model]
+    return [model.with_name(f"{model.stem}-lam{name}{model.suffix}") for name in LamPath.names(LamPath.values(lam_path))]
+
+
+def execute_path(spec: dict, model: Path | None = None, elsewhere: Callable | None = None) -> list[dict]:
+    """Run a spec with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
+    trained, split = train(spec, elsewhere)
+    points = list(trained.path)
+    paths = model_files(model, spec["options"]["lam_path"]) if model else [None] * len(points)
+    options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
+    along = spec["options"]["lam_path"]
+    points = [point.with_info(key=keys.key(spec | {"options": options | {"lam": point.info["lam"], "along": along}})) for point in points]
+    return _rows(spec, trained, split, points, paths)
+
+
+def evaluate(method, X, y, detailed: bool = False) -> dict:
+    """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y (n,).
+
+    detailed: also measures, what `rfx.runs.metrics` has.
+
+    For regression also mae, the mean absolute error in the target's own units, and relative_error, ||f - y|| / ||y|| in these units
+    as Wu et al. (2016) have it, where ||y|| > 0.
+    """
+    if X.shape[0] == 0:
+        raise DataError("there are no rows to evaluate on")
+    y = np.asarray(y, dtype=np.float64)
+    method.preprocessing.warn_of_unknown(y)
+    start = time.perf_counter()
+    decision = method.decision_function(X)
+    score = method.evaluate(decision, y)
+    score |= {"seconds_predict": time.perf_counter() - start, "n_test": X.shape[0]}
+    size = float(np.linalg.norm(y))
+    if score["metric"] == "rmse":
+        score["mae"] = float(np.mean(np.abs(method.labels(decision) - y)))
+    if score["metric"] == "rmse" and size and y.ndim == 1:
+        score["relative_error"] = score["score"] * method.target_scaler.scale * len(y) ** 0.5 / size
+    if detailed:
+        score["measures"] = metrics.measures(method, decision, y)
+    return score
+
+
+def row(method, model_bytes: int, evaluation: dict) -> dict:
+    """The results row of a trained method and its evaluation; params holds every option and what was learnt from data."""
+    info = method.info
+    params = {name: value for name, value in method.settings.items() if value is not None and name not in IN_COLUMNS}
+    params |= {name: value for name, value in info.items() if name not in _NOT_IN_ROW and value is not None}
+    params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
+    columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}
+    return columns | {
+        "status": "ok",
+        "model_bytes": model_bytes,
+        "params": params,
+        "peak_rss_mb": max(env.peak_rss_mb(), info["peak_rss_mb"]),
+        **env.describe(),
+    }

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from rfx import env, losses
 from rfx.features import sample
 from rfx.features.binning import sample_grids
-from rfx.operators import mapped
-from rfx.operators import matrix as base
+from rfx.operators import blocks, mapped
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.bits import packed
 from rfx.operators.cached import CachedColumns, CachedRows, SplitRows, hold_part
@@ -48,7 +47,7 @@ class Recomputed(Matrix):
 
     def parts(self):
         buffer = np.empty((self.block, self.shape[1]), self.dtype)
-        for rows in base.ranges(self.shape[0], self.block):
+        for rows in blocks.ranges(self.shape[0], self.block):
             part = buffer[: rows.stop - rows.start]
             part[:] = self.Z[rows]
             yield rows, DenseMatrix(part)
@@ -218,9 +217,9 @@ def test_rows_columns_and_blocks(kind):
     for index in (columns, slice(1, 40)):
         near(Z.columns(index).to_array().astype(np.float64), plain[:, index])
         near(Z.columns(index).rmatvec(np.ones(len(plain))), plain[:, index].sum(axis=0))
-    for blocks, at in ((Z.row_blocks(), lambda rows: (rows,)), (Z.column_blocks(32), lambda columns: (slice(None), columns))):
+    for pieces, at in ((Z.row_blocks(), lambda rows: (rows,)), (Z.column_blocks(32), lambda columns: (slice(None), columns))):
         seen = np.zeros(Z.shape)
-        for chosen, block in blocks:
+        for chosen, block in pieces:
             assert block.flags.c_contiguous and block.dtype == Z.dtype
             seen[at(chosen)] += block
         near(seen, plain)
@@ -249,7 +248,7 @@ def test_columns_one_by_one(kind, limit):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypatch):
-    monkeypatch.setattr(base, "BLOCK_BYTES", 0)  # 256 rows
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 0)  # 256 rows
     rng = np.random.default_rng(1)
     Z = rng.standard_normal((1001, 257)).astype(dtype)
     W, U = rng.standard_normal((257, *outputs)), rng.standard_normal((1001, *outputs))

@@ -17,8 +17,8 @@ def is_distributed(X) -> bool:
 def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
     """(DistributedRows, their targets, labels) of a Dask array or dataframe X (n, d) and y (n,).
 
-    Sets what the estimator knows of the inputs. encode: targets become the places of the labels, which are those of all rows, ascending; else
-    they are numbers, and labels None. Raises UsageError where there is no client, DataError for what are no rows.
+    Sets what the estimator knows of the inputs. encode: targets become the places of the labels, which are those of all rows,
+    ascending; else they are numbers, and labels None. Raises UsageError where there is no client, DataError for what are no rows.
     """
     check_method(trainer)
     client = _client()

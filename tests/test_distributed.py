@@ -25,7 +25,7 @@ from rfx.errors import ClusterError, DataError, UsageError
 from rfx.features import sample
 from rfx.losses import SquaredHinge
 from rfx.methods import rf
-from rfx.operators import matrix as base
+from rfx.operators import blocks
 from rfx.operators.blocks import drawn
 from rfx.operators.cached import cache_rows
 from rfx.solvers.base import Budget
@@ -458,7 +458,7 @@ def test_tables_in_ranges_are_read_as_whole(tmp_path):
 @given(st.integers(1, 400), st.integers(1, 400), st.lists(st.integers(0, 400), max_size=4), st.booleans())
 def test_rows_that_are_drawn_are_known_part_by_part(size, count, cuts, many):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "_PERMUTED", 0 if many else 1000)
+        patch.setattr(blocks, "_PERMUTED", 0 if many else 1000)
         check_drawn(size, min(size, count), cuts)
 
 

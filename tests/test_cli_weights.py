@@ -9,6 +9,7 @@ from rfx import methods
 from rfx.cli import main
 from rfx.data import svmlight
 from rfx.records import keys, results
+from rfx.records.run import Run
 
 RNG = np.random.default_rng(1)
 X = RNG.uniform(-1, 1, (90, 3))
@@ -77,11 +78,11 @@ def test_class_weight_and_scores_without_test_rows(folder, capfd):
 
 def test_the_key_counts_the_weights(folder):
     spec = {"dataset": str(folder / "rows"), "method": "rf", "options": {}}
-    first = keys.key(spec | {"sample_weight": str(folder / "weights")})
-    assert keys.key(spec) == keys.key(spec | {"sample_weight": None}) != first
-    assert keys.key(spec | {"options": {"class_weight": "balanced"}}) != keys.key(spec)
+    first = keys.key(Run.of(spec | {"sample_weight": str(folder / "weights")}))
+    assert keys.key(Run.of(spec)) == keys.key(Run.of(spec | {"sample_weight": None})) != first
+    assert keys.key(Run.of(spec | {"options": {"class_weight": "balanced"}})) != keys.key(Run.of(spec))
     (folder / "weights").write_text("1\n" * 90)
-    assert keys.key(spec | {"sample_weight": str(folder / "weights")}) != first
+    assert keys.key(Run.of(spec | {"sample_weight": str(folder / "weights")})) != first
 
 
 @pytest.mark.parametrize(

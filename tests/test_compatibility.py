@@ -6,6 +6,7 @@ tests/fixtures/make.py says how the files were made.
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from rfx.cli import cli
 from rfx.data import svmlight
 from rfx.plans import plan
 from rfx.records import results
+from rfx.records.run import Run
 from rfx.runs import single
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
@@ -50,7 +52,7 @@ def test_the_same_options_still_make_that_model(name):
     options = {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2])}
     data = FIXTURES / f"{then['data']}.libsvm"
     spec = {"dataset": str(data), "test": str(data).replace(".libsvm", "-test.libsvm"), "method": options.pop("method")}
-    row = single.execute(spec | {"options": options, "seed": int(options.pop("seed"))})
+    row = single.execute(Run.of(spec | {"seed": int(options.pop("seed")), "options": options}))
     # two solutions within the same tolerance need not agree in more than their objective
     tolerance = max(1e-6, 2 * abs(then["gap"]) / abs(then["objective"]))
     assert row["objective"] == pytest.approx(then["objective"], rel=tolerance)
@@ -114,14 +116,14 @@ SCORES = [row for row in csv.DictReader((FIXTURES / "scores.csv").open(newline="
 
 
 @pytest.mark.parametrize(
-    "number", [n for n, run in enumerate(plan.load("demo").runs) if run["dataset"] in ("breast_cancer", "diabetes-sklearn")]
+    "number", [n for n, run in enumerate(plan.load("demo").runs) if run.dataset in ("breast_cancer", "diabetes-sklearn")]
 )
 def test_the_demo_gives_the_scores_of_then(number):
     run = plan.load("demo").runs[number]
     # the support of the exact machine is settled by a tight tolerance only
-    tight = {"tol": 1e-8} if run["method"] == "kernel" else {}
-    row = single.execute(run | {"options": run["options"] | tight})
-    then = [score for score in SCORES if (score["plan"], score["dataset"], score["method"]) == ("demo", run["dataset"], run["method"])]
+    tight = {"tol": 1e-8} if run.method == "kernel" else {}
+    row = single.execute(replace(run, options=run.options | tight))
+    then = [score for score in SCORES if (score["plan"], score["dataset"], score["method"]) == ("demo", run.dataset, run.method)]
     assert len(then) == 1
     assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
     # which rows just touch the margin depends on the last digits, which are BLAS's

@@ -1,5 +1,7 @@
 """Plans, tables and figures of Dai et al. 2014, on rows made for it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,8 +56,8 @@ def test_plans_have_a_quick_form_and_a_table_and_a_figure(name):
     assert whole.table == f"dai2014-{name}" and 0 < len(quick.runs) <= len(whole.runs)
     assert f"dai2014-{name}" in papers.tables() and f"dai2014-{name}" in papers.figures()
     if name.startswith("fig1-") and name not in SAMPLES:
-        assert {run["method"] for run in whole.runs} == set(dai.METHODS) - {"kernel", "mlp"}
-        assert {"sc1", "sc2"} <= {str(run["label"]).partition("-")[2] for run in whole.runs} <= set(dai.CRITERIA)
+        assert {run.method for run in whole.runs} == set(dai.METHODS) - {"kernel", "mlp"}
+        assert {"sc1", "sc2"} <= {str(run.label).partition("-")[2] for run in whole.runs} <= set(dai.CRITERIA)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,7 +76,7 @@ def test_tables_and_figures_of_made_rows(name, tmp_path):
 
 def test_settings_are_chosen_by_held_out_rows_alone():
     whole, quick = (plan.load(f"dai2014-choice{end}", known=papers.plans()) for end in ("", "-quick"))
-    assert 0 < len(quick.runs) < len(whole.runs) and all(run["holdout"] for run in whole.runs)
+    assert 0 < len(quick.runs) < len(whole.runs) and all(run.holdout for run in whole.runs)
     # test scores that say otherwise
     rows = [
         row("choice-adult", "doubly-sgd", score=0.9 - held, params={"step0": step, "loss": "hinge", "held_out_score": held})
@@ -172,5 +174,5 @@ def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_pat
 def small(name, options, **more):
     """The row of the quick plan's only run, with some of its options and keys other ones."""
     (run,) = plan.load(f"dai2014-{name}-quick", known=papers.plans()).runs
-    found = single.execute(run | more | {"options": run["options"] | options})
-    return dict.fromkeys(COLUMNS) | found | {"params": found["params"] | {"label": run["label"]}}
+    found = single.execute(replace(run, **more, options=run.options | options))
+    return dict.fromkeys(COLUMNS) | found | {"params": found["params"] | {"label": run.label}}

@@ -28,6 +28,7 @@ from rfx.methods import rf
 from rfx.operators import blocks
 from rfx.operators.blocks import drawn
 from rfx.operators.cached import cache_rows
+from rfx.records.run import Run
 from rfx.solvers.base import Budget
 from rfx.solvers.l2 import solve_l2
 
@@ -414,7 +415,7 @@ def test_other_versions_are_refused(workers, monkeypatch):
 )
 def test_what_needs_all_rows_in_one_process_is_refused(name, options, words):
     with pytest.raises(UsageError, match=words):
-        spread.check(methods.create(name, **options), {"dataset": "rows.svm"})
+        spread.check(methods.create(name, **options), Run(dataset="rows.svm", method=name))
 
 
 # ---------------------------------------------------------------------- ranges of files
@@ -543,7 +544,7 @@ def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
             pytest.importorskip("pyarrow")
             frame.to_parquet(tmp_path / f"{number}.parquet", row_group_size=90)
     for path in (f"file://{tmp_path}/*", str(tmp_path)):
-        spec = {"dataset": path, "scheduler": workers.client.scheduler.address, "parts": 5}
+        spec = {"dataset": path, "method": "rf", "scheduler": workers.client.scheduler.address, "parts": 5}
         spec |= {} if kind == "libsvm" else {"reading": {"target": "y"}}
-        method, _ = spread.train(methods.create("rf", **options), spec)
+        method, _ = spread.train(methods.create("rf", **options), Run.of(spec))
         assert method.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6) and method.info["parts"] == 5

@@ -7,6 +7,7 @@ from rfx import data, kernels, losses, methods, papers
 from rfx.errors import DataError, UsageError
 from rfx.papers.yen2014 import figure1 as yen
 from rfx.plans import plan
+from rfx.records.run import Run
 from rfx.reporting import figures, tables
 from rfx.runs import single
 
@@ -19,7 +20,7 @@ SHARED = {"kernel": "perceptron", "perceptron_scale": "unit", "scaling": "minmax
 def ran(method, seed=0, **options):
     traced = {} if method == "kernel" else {"trace": True, "curve": "test"}
     spec = {"dataset": DATASET, "method": method, "label": "figure1", "seed": seed, "options": SHARED | options} | traced
-    return single.execute(spec) | {"dataset": "cod-rna"}
+    return single.execute(Run.of(spec)) | {"dataset": "cod-rna"}
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +108,10 @@ def test_the_plan_has_all_curves_on_one_basis():
     whole, quick = (plan.load("yen2014-figure1", quick, papers.plans()).runs for quick in (False, True))
     for runs, names in ((whole, set(yen.DATA)), (quick, {"cod-rna"})):
         assert {yen.panel_of(run) for run in runs} == names
-        assert all({**SHARED, "loss": "squared_hinge"}.items() <= run["options"].items() for run in runs)
+        assert all({**SHARED, "loss": "squared_hinge"}.items() <= run.options.items() for run in runs)
         for name in names:
-            traced = [run for run in runs if yen.panel_of(run) == name and run["method"] != "kernel"]
-            assert len({run["options"]["lam"] for run in traced}) == 1 and all(run["trace"] and run["curve"] == "test" for run in traced)
-    assert {run["seed"] for run in whole if run["method"] == "boosting"} == set(range(5))
-    seeds = {name: [run["seed"] for run in whole if run["method"] == "kernel" and yen.panel_of(run) == name] for name in yen.DATA}
+            traced = [run for run in runs if yen.panel_of(run) == name and run.method != "kernel"]
+            assert len({run.options["lam"] for run in traced}) == 1 and all(run.trace and run.curve == "test" for run in traced)
+    assert {run.seed for run in whole if run.method == "boosting"} == set(range(5))
+    seeds = {name: [run.seed for run in whole if run.method == "kernel" and yen.panel_of(run) == name] for name in yen.DATA}
     assert seeds == {name: [0] if name in ("covtype", "ijcnn1-tr") else [0, 1, 2, 3, 4] for name in yen.DATA}

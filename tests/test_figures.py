@@ -347,41 +347,41 @@ def test_plan_of_figure3_is_the_authors_grid():
     grid = {line["gamma"] for line in curves(WU2016, "fig3")}
     for dataset in ("cadata", "mnist"):
         for setting in wu2016.SETTINGS:
-            own = [run["options"] for run in runs if (run["dataset"], run["label"]) == (dataset, f"fig3-{setting}")]
+            own = [run.options for run in runs if (run.dataset, run.label) == (dataset, f"fig3-{setting}")]
             assert {options["gamma"] for options in own} == grid and len(own) == 19 * (1 if dataset == "mnist" else 5)
             assert {options["n_grids"] for options in own} == {128}
             wanted = (0.01, 50) if setting == "paper" else ("validation", None)
             assert {(options["lam"], options.get("max_iter")) for options in own} == {wanted}
-    assert all(run["train_score"] for run in runs)
+    assert all(run.train_score for run in runs)
 
 
 def test_plan_of_figure4_has_the_sigma_of_the_plot_data_or_of_validation():
     fixed = {line["dataset"]: line["gamma"] for line in curves(WU2016, "fig4")}
     runs = runs_of("wu2016-fig4")
     for run in runs:
-        given = run["options"]["gamma"], run["options"]["lam"]
-        assert given == ((fixed[run["dataset"]], 0.01) if run["label"] == "fig4-paper" else ("validation", "validation"))
+        given = run.options["gamma"], run.options["lam"]
+        assert given == ((fixed[run.dataset], 0.01) if run.label == "fig4-paper" else ("validation", "validation"))
     for seed in range(5):
-        own = [run for run in runs if (run["dataset"], run["label"], run["seed"]) == ("cadata", "fig4-paper", seed)]
-        assert [run["options"]["n_grids"] for run in own] == [8, 16, 32, 64, 128, 256, 512, 1024]
+        own = [run for run in runs if (run.dataset, run.label, run.seed) == ("cadata", "fig4-paper", seed)]
+        assert [run.options["n_grids"] for run in own] == [8, 16, 32, 64, 128, 256, 512, 1024]
 
 
 def test_plan_of_figure5_has_the_authors_parameters_or_those_of_validation():
     authors = {(line["dataset"], line["method"], line["n_features"]): line["parameter"] for line in curves(WU2016, "fig5")}
     runs = runs_of("wu2016-fig5")
     for run in runs:
-        options, method = run["options"], run["method"]
+        options, method = run.options, run.method
         size = options.get("n_grids") or options.get("n_features") or options.get("block_size")
         assert (size is None) == (method == "kernel") and options["loss"] == "squared"
-        if run["label"] == "fig5-paper":
-            parameter = authors[run["dataset"], method, size]
+        if run.label == "fig5-paper":
+            parameter = authors[run.dataset, method, size]
             assert options["gamma"] == pytest.approx(parameter if method == "rb" else 1 / parameter, rel=1e-5)
             assert options["kernel"] == ("laplacian" if method == "rb" else "laplacian-l2") and options["lam"] == 0.01
             assert (method in ("rf", "nystrom")) == (options.get("solver") == "cg")
         else:
             assert (options["gamma"], options["lam"], options["kernel"]) == ("validation", "validation", "laplacian")
     for method in wu2016.METHODS:
-        own = [run for run in runs if (run["dataset"], run["method"], run["label"]) == ("cadata", method, "fig5-tuned")]
+        own = [run for run in runs if (run.dataset, run.method, run.label) == ("cadata", method, "fig5-tuned")]
         assert len(own) == 5 * (1 if method == "kernel" else 8)
 
 
@@ -390,11 +390,11 @@ def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch):
     runs = runs_of("wu2016-fig6")
     for dataset in ("cadata", "ijcnn1"):
         for method in ("sparse-rb", "sparse-rf"):
-            own = [(run["seed"], run["threads"]) for run in runs if (run["dataset"], run["method"]) == (dataset, method)]
+            own = [(run.seed, run.threads) for run in runs if (run.dataset, run.method) == (dataset, method)]
             assert own == [(seed, threads) for seed in range(5) for threads in (1, 2, 4)], "one thread right before several"
-    assert all(run["fixed_threads"] and run["options"]["solver"] == "prcd" for run in runs)
+    assert all(run.fixed_threads and run.options["solver"] == "prcd" for run in runs)
     monkeypatch.setattr(env, "threads", lambda: 1)
-    assert {run["threads"] for run in runs_of("wu2016-fig6")} == {1}
+    assert {run.threads for run in runs_of("wu2016-fig6")} == {1}
 
 
 @pytest.mark.parametrize("name", [name for name in papers.plans() if name.startswith("wu2016")])
@@ -402,7 +402,7 @@ def test_every_run_has_a_place_in_its_table_and_a_scaling(name):
     short = name.removeprefix("wu2016-")
     for quick in (False, True):
         for run in runs_of(name, quick):
-            assert run["dataset"] in wu2016.DATA and run["split"] == "wu2016"
-            assert run["label"] in {short, *(f"{short}-{setting}" for setting in wu2016.SETTINGS)}
-            assert short == "table1" or "scaling" in run["options"]
-            methods.create(run["method"], seed=run["seed"], **run["options"])
+            assert run.dataset in wu2016.DATA and run.split == "wu2016"
+            assert run.label in {short, *(f"{short}-{setting}" for setting in wu2016.SETTINGS)}
+            assert short == "table1" or "scaling" in run.options
+            methods.create(run.method, seed=run.seed, **run.options)

@@ -17,6 +17,7 @@ from rfx.data.reading import FileFormat, Reading
 from rfx.data.schema import Schema
 from rfx.errors import DataError
 from rfx.fitting.training import Trainer
+from rfx.records.run import Run
 from rfx.runs import held_out, single
 
 RNG = np.random.default_rng(1)
@@ -152,7 +153,7 @@ def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypa
         "cv": 2,
         "reading": {"missing": "mean"},
     }
-    single.execute(spec)
+    single.execute(Run.of(spec))
     for (kept, _), X in zip(held_out.folds(split.y_train, True, 0, 2), seen[1:], strict=True):
         np.testing.assert_array_equal(X[kept % 3 == 0, 0], np.mean([i for i in kept if i % 3]))
 

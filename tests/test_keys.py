@@ -7,13 +7,14 @@ import pytest
 
 from rfx import methods
 from rfx.records import keys
+from rfx.records.run import Run
 
 SPEC = {"dataset": "cpu", "split": "yen2014", "method": "rf", "options": {"kernel": "gaussian", "lam": 1}, "seed": 0}
 
 
 def test_key_counts_what_decides_the_run_and_nothing_else():
     same = [
-        SPEC | {"threads": 4, "timeout": 5, "model": "m.npz"},
+        SPEC | {"threads": 4, "timeout": 5, "checkpoint": "m.npz", "every": 3, "resume": True},
         SPEC | {"test": None, "zero_based": False, "train_score": False},
         SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
         SPEC | {"options": {"lam": 1}}, SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").settings.n_features}},
@@ -21,32 +22,32 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
         {name: value for name, value in SPEC.items() if name != "seed"},
         dict(reversed(SPEC.items())),
     ]  # fmt: skip
-    assert {keys.key(spec) for spec in same} == {keys.key(SPEC)}
+    assert {keys.key(Run.of(spec)) for spec in same} == {keys.key(Run.of(SPEC))}
     others = [
         SPEC | {"seed": 1}, SPEC | {"split": None}, SPEC | {"label": "tuned"}, SPEC | {"method": "sparse-rf"}, SPEC | {"train_score": True},
         SPEC | {"options": {"kernel": "gaussian", "lam": 2}}, SPEC | {"options": {"kernel": "gaussian", "lam": 1, "tol": 1}},
         SPEC | {"fixed_threads": True, "threads": 1}, SPEC | {"fixed_threads": True, "threads": 2},
     ]  # fmt: skip
-    assert len({keys.key(spec) for spec in [SPEC, *others]}) == len(others) + 1
-    assert re.fullmatch(r"v1-[0-9a-f]{16}", keys.key(SPEC))
-    assert keys.key(SPEC | {"method": "no-such-method"}) != keys.key(SPEC)
+    assert len({keys.key(Run.of(spec)) for spec in [SPEC, *others]}) == len(others) + 1
+    assert re.fullmatch(r"v1-[0-9a-f]{16}", keys.key(Run.of(SPEC)))
+    assert keys.key(Run.of(SPEC | {"method": "no-such-method"})) != keys.key(Run.of(SPEC))
 
 
 def test_key_of_a_file_follows_its_content_not_its_folder(tmp_path, monkeypatch):
     data = tmp_path / "a.libsvm"
     data.write_text("1 1:1\n")
-    before = keys.key(SPEC | {"dataset": str(data)})
+    before = keys.key(Run.of(SPEC | {"dataset": str(data)}))
     os.utime(data, (1, 1))
     monkeypatch.chdir(tmp_path)
-    assert keys.key(SPEC | {"dataset": str(data)}) == keys.key(SPEC | {"dataset": "a.libsvm"}) == before
+    assert keys.key(Run.of(SPEC | {"dataset": str(data)})) == keys.key(Run.of(SPEC | {"dataset": "a.libsvm"})) == before
     data.write_text("1 1:2\n")
-    assert keys.key(SPEC | {"dataset": str(data)}) != before
-    assert keys.key(SPEC | {"dataset": "cpu", "test": str(data)}) != keys.key(SPEC)
+    assert keys.key(Run.of(SPEC | {"dataset": str(data)})) != before
+    assert keys.key(Run.of(SPEC | {"dataset": "cpu", "test": str(data)})) != keys.key(Run.of(SPEC))
 
 
 def test_the_newest_row_of_a_run_counts():
-    first, last = ({"key": keys.key(SPEC), "status": status} for status in ("failed", "ok"))
-    assert keys.rows_of([SPEC, SPEC | {"seed": 7}], [first, last]) == {keys.key(SPEC): last}
+    first, last = ({"key": keys.key(Run.of(SPEC)), "status": status} for status in ("failed", "ok"))
+    assert keys.rows_of([Run.of(SPEC), Run.of(SPEC | {"seed": 7})], [first, last]) == {keys.key(Run.of(SPEC)): last}
 
 
 def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
@@ -54,23 +55,23 @@ def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
     before = {("ijcnn1", 0): "v1-ea85ce68ed421585", ("ijcnn1", 1): "v1-efaed0dd00516656", ("cpu", 1): "v1-4e4f5a48620f1d2b"}
     paper = SPEC | {"options": SPEC["options"] | {"gamma": "paper"}}  # the default then
     spec = paper | {"dataset": "ijcnn1"}
-    assert keys.key(spec) == before["ijcnn1", 0]
-    assert keys.key(spec | {"seed": 1}) != before["ijcnn1", 1]
-    assert keys.key(paper | {"seed": 1}) == before["cpu", 1], "its rows are those of two files"
+    assert keys.key(Run.of(spec)) == before["ijcnn1", 0]
+    assert keys.key(Run.of(spec | {"seed": 1})) != before["ijcnn1", 1]
+    assert keys.key(Run.of(paper | {"seed": 1})) == before["cpu", 1], "its rows are those of two files"
 
 
 def test_an_option_younger_than_the_schema_leaves_the_keys_of_before():
     spec = SPEC | {"options": {"kernel": "perceptron", "lam": 1}}
-    assert keys.key(spec) == "v1-81150d35d86b9b55", "as rfx gave it before there was --perceptron-scale"
+    assert keys.key(Run.of(spec)) == "v1-81150d35d86b9b55", "as rfx gave it before there was --perceptron-scale"
     scaled = {scale: spec | {"options": spec["options"] | {"perceptron_scale": scale}} for scale in ("kernel", "unit")}
-    assert keys.key(scaled["kernel"]) == keys.key(spec) != keys.key(scaled["unit"])
+    assert keys.key(Run.of(scaled["kernel"])) == keys.key(Run.of(spec)) != keys.key(Run.of(scaled["unit"]))
 
 
 @pytest.mark.parametrize("method", methods.names())
 def test_a_default_that_changes_makes_another_run(method, monkeypatch):
     spec = {"dataset": "digits", "method": method, "options": {}, "seed": 0}
-    before = keys.key(spec)
-    changed = keys.resolved(spec) | {"scaling": "standard"}
-    assert before == keys.key(spec | {"options": keys.resolved(spec)})
+    before = keys.key(Run.of(spec))
+    changed = keys.resolved(Run.of(spec)) | {"scaling": "standard"}
+    assert before == keys.key(Run.of(spec | {"options": keys.resolved(Run.of(spec))}))
     monkeypatch.setattr(keys, "_defaults", lambda method, kernel: changed)
-    assert keys.key(spec) != before
+    assert keys.key(Run.of(spec)) != before

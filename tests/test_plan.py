@@ -1,6 +1,7 @@
 """Plans: grids, settings, filters, the small form, refusals; and that every plan that comes with rfx is sound."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from rfx import env, papers
 from rfx.errors import UsageError
 from rfx.plans import plan
 from rfx.records import keys
+from rfx.records.run import Run
 
 GRID = """
 title = "a title"
@@ -54,28 +56,26 @@ def test_grid_set_and_skip(write):
     assert (loaded.name, loaded.title, loaded.table) == ("p", "a title", "yen2014-table1")
     assert len(loaded.runs) == 2 * 2 * 2 * 2 - 4
     first = loaded.runs[0]
-    assert first == {
-        "dataset": "cpu", "split": "yen2014", "method": "rf", "label": "paper", "seed": 0,
-        "options": {"kernel": "gaussian", "n_features": 100, "lam": 1},
-    }  # fmt: skip
+    options = {"kernel": "gaussian", "n_features": 100, "lam": 1}
+    assert first == Run(dataset="cpu", split="yen2014", method="rf", label="paper", options=options)
     for run in loaded.runs:
-        assert run["options"]["n_features"] == (50 if run["dataset"] == "census" else 100)
-        assert run["seed"] == (3 if run["dataset"] == "census" else 0)
-        assert ("gamma" in run["options"]) == (run["label"] == "tuned")
+        assert run.options["n_features"] == (50 if run.dataset == "census" else 100)
+        assert run.seed == (3 if run.dataset == "census" else 0)
+        assert ("gamma" in run.options) == (run.label == "tuned")
         assert json.loads(json.dumps(run)) == run
 
 
 def test_quick_keeps_sets_and_skips(write):
     small = plan.load(write(GRID), quick=True)
     assert small.name == "p-quick"
-    assert {(run["dataset"], run["options"]["n_features"], run["options"]["lam"]) for run in small.runs} == {("census", 5, 10)}
+    assert {(run.dataset, run.options["n_features"], run.options["lam"]) for run in small.runs} == {("census", 5, 10)}
 
 
 def test_only(write):
     loaded = plan.load(write(GRID))
-    assert {run["dataset"] for run in loaded.only(["dataset=cpu"]).runs} == {"cpu"}
+    assert {run.dataset for run in loaded.only(["dataset=cpu"]).runs} == {"cpu"}
     chosen = loaded.only(["lam=10.0", "kernel=gaussian", "label=paper,tuned"]).runs
-    assert {(run["options"]["lam"], run["options"]["kernel"]) for run in chosen} == {(10, "gaussian")}
+    assert {(run.options["lam"], run.options["kernel"]) for run in chosen} == {(10, "gaussian")}
     assert len(loaded.only(["dataset=cpu", "dataset=census"]).runs) == len(loaded.runs)
     assert len(loaded.only(["seed=3"]).runs) == len(loaded.runs) / 2
     for filters, message in [
@@ -157,15 +157,15 @@ def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypa
     path = write(RUN.replace('"rf"', '"rf"\nthreads = [1, 2, 4]\nfixed_threads = [true, false]'))
     monkeypatch.setattr(env, "threads", lambda: 2)
     runs = plan.load(path).runs
-    assert [run["threads"] for run in runs if run["fixed_threads"]] == [1, 2]
-    assert len([run for run in runs if not run["fixed_threads"]]) == 1, "threads alone don't make another run"
+    assert [run.threads for run in runs if run.fixed_threads] == [1, 2]
+    assert len([run for run in runs if not run.fixed_threads]) == 1, "threads alone don't make another run"
     assert {plan.describe(run) for run in runs} == {"cpu rf threads=1", "cpu rf threads=2", "cpu rf"}
     monkeypatch.setattr(env, "threads", lambda: 16)
     assert len({keys.key(run) for run in plan.load(path).runs}) == 4
 
 
 def test_repetitions_are_seeds(write):
-    seeds = lambda text: [run["seed"] for run in plan.load(write(text)).runs]
+    seeds = lambda text: [run.seed for run in plan.load(write(text)).runs]
     assert seeds(RUN + "repetitions = 3") == [0, 1, 2]
     assert seeds("[defaults]\nrepetitions = 2\n" + RUN) == [0, 1]
     assert seeds("[defaults]\nrepetitions = 2\n" + RUN + "seed = 7") == [7], "a run says otherwise"
@@ -179,17 +179,17 @@ def test_files_are_looked_for_beside_the_plan_then_in_the_current_folder(tmp_pat
         (tmp_path / name).write_text(f"1 1:{len(name)}\n-1 1:2\n")
     monkeypatch.chdir(tmp_path)
     runs = plan.load("plans/p.toml").runs
-    assert [run["dataset"] for run in runs] == ["plans/a.libsvm", "b.libsvm"]
+    assert [run.dataset for run in runs] == ["plans/a.libsvm", "b.libsvm"]
     monkeypatch.chdir(tmp_path / "plans")
     with pytest.raises(UsageError, match="'b.libsvm' is no file"):
         plan.load("p.toml")
     (tmp_path / "plans" / "b.libsvm").write_text("1 1:8\n-1 1:2\n")
     again = plan.load("p.toml").runs
-    assert [run["dataset"] for run in again] == ["a.libsvm", "b.libsvm"]
+    assert [run.dataset for run in again] == ["a.libsvm", "b.libsvm"]
     assert keys.key(again[0]) != keys.key(again[1])
     monkeypatch.chdir(tmp_path)
     assert [keys.key(run) for run in plan.load("plans/p.toml").runs] == [
-        keys.key(run | {"dataset": f"plans/{run['dataset']}"}) for run in again
+        keys.key(replace(run, dataset=f"plans/{run.dataset}")) for run in again
     ]
 
 
@@ -217,17 +217,17 @@ def test_plans_that_come_with_rfx(name):
     assert loaded.title and loaded.table in papers.tables()
     assert len({keys.key(run) for run in loaded.runs}) == len(loaded.runs)
     for run in loaded.runs:
-        dataset, _, parameters = run["dataset"].partition(":")
+        dataset, _, parameters = run.dataset.partition(":")
         info = registry.get(dataset)
         assert info.name == dataset and (info.builtin or not parameters)
-        assert run.get("split") is None or run["split"] in info.splits
+        assert run.split is None or run.split in info.splits
 
 
 @pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2"])
 def test_small_forms_are_smaller(name):
     small, whole = (plan.load(name, quick, papers.plans()) for quick in (True, False))
     assert 0 < len(small.runs) < len(whole.runs) / 2
-    assert max(run["options"].get("n_features", 0) for run in small.runs) <= 1000
+    assert max(run.options.get("n_features", 0) for run in small.runs) <= 1000
 
 
 def test_quick_as_part_of_the_name():
@@ -241,6 +241,6 @@ def test_every_run_of_the_plans_has_a_place_in_its_table():
 
     for table in tables.TABLES.values():
         for run in plan.load(table.name, known=papers.plans()).runs:
-            assert run["dataset"] in {data.name for data in table.data}
-            assert run["method"] in table.methods and run["options"]["kernel"] in table.kernels
-            assert run["label"] in {*table.settings, "inference", "published"}
+            assert run.dataset in {data.name for data in table.data}
+            assert run.method in table.methods and run.options["kernel"] in table.kernels
+            assert run.label in {*table.settings, "inference", "published"}

@@ -13,6 +13,7 @@ from rfx.methods.rb import RB
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
+from rfx.records.run import Run
 from rfx.runs import single
 from rfx.solvers.base import Budget
 from rfx.solvers.dual_l2 import solve_dual_l2, solve_dual_ridge
@@ -300,7 +301,7 @@ def test_enough_memory_changes_nothing(name):
 @pytest.mark.parametrize(("name", "options"), [("rb", {}), ("rb", {"grow": 0.2}), ("sparse-rb", {}), ("sparse-rb", {"solver": "prcd"})])
 def test_every_row_of_a_binning_run_has_kappa(name, options, tmp_path):
     spec = {"dataset": "sphere:n=200,d=3,seed=1", "method": name, "options": {"n_grids": 20, "lam": 1.0} | options, "seed": 0}
-    results.append(tmp_path / "results.csv", single.execute(spec))
+    results.append(tmp_path / "results.csv", single.execute(Run.of(spec)))
     (row,) = results.read(tmp_path / "results.csv")
     params = row["params"]
     assert params["kappa"] == row["n_features"] / params["n_grids"] >= params["kappa_bound"] >= 1 and params["n_grids"] <= 20

@@ -20,14 +20,14 @@ PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
 
 def made(run, **more):
     """The row of a plan's run, as it is written."""
-    options = run["options"]
+    options = run.options
     given = {"status": "ok", "task": "regression", "n_train": 6554, "n_test": 819, "n_inputs": 21,
              "metric": "rmse", "score": 0.04, "model_size": 57,
              "seconds_features": 0.5, "seconds_fit": 1.0, "seconds_predict": 0.01, "peak_rss_mb": 300.0, "converged": True, "threads": 2,
              "rfx": "0.1", "cpu": "A Processor", "solver": "rfx"}  # fmt: skip
     params = {name: value for name, value in options.items() if name not in ("kernel", "lam", "n_features")}
-    params |= {"label": run["label"]} | more.pop("params", {})
-    columns = {name: run[name] for name in ("dataset", "split", "method", "seed")}
+    params |= {"label": run.label} | more.pop("params", {})
+    columns = {name: getattr(run, name) for name in ("dataset", "split", "method", "seed")}
     columns |= {name: options.get(name) for name in ("kernel", "lam", "n_features")}
     return {"key": keys.key(run)} | columns | given | {"params": params} | more
 
@@ -46,8 +46,8 @@ def folder(tmp_path_factory):
     timed out, one without data, a torn line."""
     place = tmp_path_factory.mktemp("results")
     path = place / f"{PLAN}.csv"
-    rows = [made(run, score=0.038 + 0.0001 * run["seed"]) for run in runs(method="kernel", **GAUSSIAN)]
-    rows += [made(run, score=0.05 + 0.0001 * run["seed"]) for run in runs(method="rf", **GAUSSIAN)]
+    rows = [made(run, score=0.038 + 0.0001 * run.seed) for run in runs(method="kernel", **GAUSSIAN)]
+    rows += [made(run, score=0.05 + 0.0001 * run.seed) for run in runs(method="rf", **GAUSSIAN)]
     rows.append(
         made(runs(method="sparse-rf", lam="10", seed="0", **GAUSSIAN)[0], score=0.0364, converged=False, params={"ended": "max_iter"})
     )

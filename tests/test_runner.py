@@ -17,6 +17,7 @@ from rfx.cli.progress import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
 from rfx.plans.plan import Plan
 from rfx.records import keys, results
+from rfx.records.run import Run
 from rfx.runs import child, runner
 
 # A child that does what its data set is called; it obeys the protocol of rfx.runs.child.
@@ -29,7 +30,7 @@ env.die_with(int(options["--parent"]))
 spec = json.loads(sys.argv[1])
 print("....*....", flush=True)
 name = spec["dataset"].partition("-")[0]
-def execute(spec):
+def execute(run, progress):
     if name == "bad":
         from rfx.errors import DataError
         raise DataError("bad.libsvm: line 3: no label")
@@ -62,7 +63,7 @@ if name == "crash":
 if name == "torn":
     os.write(int(options["--fd"]), b'{"status": "ok", "sco')
     os._exit(0)
-row = child.outcome(spec, execute)
+row = child.outcome(spec, execute=execute)
 os.write(int(options["--fd"]), json.dumps(row).encode())
 """
 
@@ -74,12 +75,12 @@ def stub(tmp_path):
     return [sys.executable, str(path)]
 
 
-def spec(dataset, **options):
-    return {"dataset": dataset, "method": "rf", "label": "paper", "seed": 0, "options": {"kernel": "gaussian", "lam": 1} | options}
+def a_run(dataset, **options):
+    return Run(dataset=dataset, method="rf", label="paper", options={"kernel": "gaussian", "lam": 1} | options)
 
 
 def a_plan(*datasets):
-    return Plan("p", "a plan", "", "", [spec(name) for name in datasets])
+    return Plan("p", "a plan", "", "", [a_run(name) for name in datasets])
 
 
 def only_row(path, stub, dataset, **options):
@@ -94,7 +95,7 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
     summary = runner.run(a_plan("a", "b", "c"), path, command=stub, report=said.append)
     assert (summary.ran, summary.total, summary.exit_code) == (3, 3, 0)
     rows = results.read(path)
-    assert [row["key"] for row in rows] == [keys.key(spec(name)) for name in "abc"]
+    assert [row["key"] for row in rows] == [keys.key(a_run(name)) for name in "abc"]
     first = rows[0]
     assert (first["score"], first["status"], first["kernel"], first["lam"]) == (0.5, "ok", "gaussian", 1.0)
     assert first["params"] == {"gamma": 0.5, "label": "paper", "extra": 1}
@@ -106,7 +107,7 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
 
 
 def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
-    told, run = [], spec("sphere:n=300,d=3", n_features=20)
+    told, run = [], a_run("sphere:n=300,d=3", n_features=20)
     runner.run(Plan("p", "a plan", "", "", [run]), tmp_path / "r.csv", progress=lambda *given: told.append(given))
     (row,) = results.read(tmp_path / "r.csv")
     assert row["status"] == "ok" and told[-1] == (1, 1, [])
@@ -155,14 +156,14 @@ def test_timeout(tmp_path, stub):
 
 
 def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
-    runs = [spec("nest", features=str(tmp_path / "pid"))]
+    runs = [a_run("nest", features=str(tmp_path / "pid"))]
     runner.run(Plan("p", "", "", "", runs), tmp_path / "r.csv", timeout=3, command=stub)
     assert not _alive(pid_in(tmp_path / "pid"))
 
 
 def test_a_wish_for_lam_stays_out_of_its_column(tmp_path, stub):
     path = tmp_path / "r.csv"
-    runner.run(Plan("p", "", "", "", [spec("data", lam="validation")]), path, command=stub)
+    runner.run(Plan("p", "", "", "", [a_run("data", lam="validation")]), path, command=stub)
     (row,) = results.read(path)
     assert row["lam"] is None and row["params"]["lam"] == "validation"
 
@@ -184,8 +185,8 @@ def test_what_is_run_again(tmp_path, stub):
     work = a_plan("a", "crash", "bad", "data", "interrupted")
     runner.run(work, path, command=stub)
     rows = results.read(path)
-    assert [run["dataset"] for run in runner.missing(work, rows)] == ["data", "interrupted"]
-    assert [run["dataset"] for run in runner.missing(work, rows, retry_failed=True)] == ["crash", "bad", "data", "interrupted"]
+    assert [run.dataset for run in runner.missing(work, rows)] == ["data", "interrupted"]
+    assert [run.dataset for run in runner.missing(work, rows, retry_failed=True)] == ["crash", "bad", "data", "interrupted"]
     assert runner.run(work, path, command=stub).exit_code == 3
 
 
@@ -196,7 +197,7 @@ def test_a_row_without_status_is_made_again():
 
 def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
     path = tmp_path / "r.csv"
-    work = Plan("p", "", "", "", [spec("data", lam=lam) for lam in (1, 2, 3)] + [spec("a")])
+    work = Plan("p", "", "", "", [a_run("data", lam=lam) for lam in (1, 2, 3)] + [a_run("a")])
     summary = runner.run(work, path, command=stub)
     rows = results.read(path)
     assert [row["status"] for row in rows] == ["failed"] * 3 + ["ok"] and summary.exit_code == 3
@@ -228,18 +229,18 @@ def test_a_foreign_results_file_is_refused_before_anything_runs(tmp_path):
 
 def _start(tmp_path, stub, datasets, jobs=1, **options):
     """A runner in a process of its own: it can be interrupted and killed."""
-    runs = [spec(name, **options) for name in datasets]
+    runs = [a_run(name, **options) for name in datasets]
     program = (
         "import json, sys\n"
-        "from rfx.plans import plan\nfrom rfx.runs import runner\n"
+        "from rfx.plans import plan\nfrom rfx.records.run import Run\nfrom rfx.runs import runner\n"
         "runs, path, jobs, command = json.loads(sys.argv[1])\n"
         "try:\n"
-        "    runner.run(plan.Plan('p', '', '', '', runs), path, jobs, command=command,\n"
+        "    runner.run(plan.Plan('p', '', '', '', list(map(Run.of, runs))), path, jobs, command=command,\n"
         "               report=lambda text: print(text, flush=True))\n"
         "except KeyboardInterrupt:\n"
         "    sys.exit(130)\n"
     )
-    words = json.dumps([runs, str(tmp_path / "r.csv"), jobs, stub])
+    words = json.dumps([[run.as_dict() for run in runs], str(tmp_path / "r.csv"), jobs, stub])
     return subprocess.Popen([sys.executable, "-c", program, words], stdout=subprocess.PIPE, text=True)
 
 
@@ -298,12 +299,13 @@ def test_kill_9_at_any_moment_loses_no_finished_row(tmp_path, stub):
 
 def test_child_reports_errors_of_every_kind():
     def fail(error):
-        def execute(spec):
+        def execute(run, progress):
             raise error
 
-        return child.outcome({}, execute)
+        return child.outcome(asked, execute=execute)
 
-    assert child.outcome({}, lambda spec: {"score": 1}) == {"status": "ok", "score": 1}
+    asked = a_run("a").as_dict()
+    assert child.outcome(asked, execute=lambda run, progress: {"score": run.options["lam"]}) == {"status": "ok", "score": 1}
     assert fail(DataError("no"))["params"] == {"error": "DataError"}
     assert fail(KeyboardInterrupt())["status"] == "interrupted"
 
@@ -315,6 +317,6 @@ def test_child_reports_errors_of_every_kind():
 def test_child_by_hand_prints_a_row(tmp_path):
     data = tmp_path / "bad.libsvm"
     data.write_text("1 0:1\n")
-    words = [sys.executable, "-m", "rfx.runs.child", json.dumps(spec(str(data)))]
+    words = [sys.executable, "-m", "rfx.runs.child", json.dumps(a_run(str(data)).as_dict())]
     row = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     assert row["status"] == "failed" and row["message"]

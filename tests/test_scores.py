@@ -18,6 +18,7 @@ from rfx.data import svmlight
 from rfx.errors import DataError
 from rfx.fitting import calibration
 from rfx.fitting.calibration import Calibration
+from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, single
 
 RNG = np.random.default_rng(3)
@@ -146,7 +147,7 @@ def test_a_class_of_two_rows_is_never_lost():
 @pytest.mark.parametrize("task", Y)
 def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, files):
     spec = {"dataset": str(files / f"{task}.txt"), "method": "rf", "options": {"task": task, "n_features": 50}, "seed": 2, "cv": 4}
-    row, y = single.execute(spec), Y[task][:200]
+    row, y = single.execute(Run.of(spec)), Y[task][:200]
     decision = np.empty(200) if task != "multiclass" else np.empty((200, 3))
     for kept, out in held_out.folds(y, task != "regression", 2, cv=4):
         one = methods.create("rf", task=task, n_features=50, seed=2).fit(X[kept], y[kept])

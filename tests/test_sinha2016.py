@@ -6,6 +6,7 @@ from rfx import papers
 from rfx.errors import DataError, UsageError
 from rfx.papers.sinha2016 import curves
 from rfx.plans import plan
+from rfx.records.run import Run
 from rfx.reporting import figures, tables
 from rfx.runs import single
 
@@ -15,7 +16,7 @@ SPHERE = "sphere:n=400,n_test=200,d="
 def ran(dataset, method, label, seed=0, **options):
     """The row of a run, of which the data set may be small."""
     spec = {"dataset": dataset, "method": method, "label": label, "seed": seed, "train_score": True}
-    return single.execute(spec | {"options": {"scaling": "none"} | options})
+    return single.execute(Run.of(spec | {"options": {"scaling": "none"} | options}))
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +113,8 @@ def test_settings(rows):
 @pytest.mark.parametrize("name", ["table1", "fig1", "fig2"])
 def test_plans(name):
     whole, small = (plan.load(f"sinha2016-{name}", quick, papers.plans()) for quick in (False, True))
-    assert len({run["seed"] for run in whole.runs}) == 5 and 0 < len(small.runs) < len(whole.runs) / 2
-    assert {"lkrf", "rf"} == {run["method"] for run in small.runs}
+    assert len({run.seed for run in whole.runs}) == 5 and 0 < len(small.runs) < len(whole.runs) / 2
+    assert {"lkrf", "rf"} == {run.method for run in small.runs}
 
 
 def test_joint_optimisation_as_a_table():

@@ -10,6 +10,7 @@ from by_hand import Cluster
 
 from rfx.distributed.pool import pool
 from rfx.plans.plan import Plan
+from rfx.records.run import Run
 from rfx.runs import child, runner
 
 GATE, NET = "10.213.7.1", "10.213.7.{}"
@@ -58,10 +59,10 @@ def test_a_plan_on_two_machines_and_a_file_that_one_cannot_see(tmp_path, namespa
         cluster.add("--host", NET.format(2), before=("ip", "netns", "exec", namespaces[0]))
         cluster.add("--host", NET.format(3), before=("ip", "netns", "exec", namespaces[1], "unshare", "-m", "sh", "-c", hide))
         options = {"n_features": 8, "lam": 1, "task": "binary"}
-        runs = [{"dataset": "sphere:n=200,d=3", "method": "rf", "seed": seed, "options": options} for seed in range(2)]
+        runs = [Run(dataset="sphere:n=200,d=3", method="rf", seed=seed, options=options) for seed in range(2)]
         summary = runner.run(Plan("p", "", "", "", runs), tmp_path / "r.csv", pool=partial(pool, cluster.address))
         assert summary.count("ok") == 2
-        lacking = [{"dataset": str(folder / "rows.libsvm"), "method": "rf", "seed": seed, "options": options} for seed in range(2)]
+        lacking = [Run(dataset=str(folder / "rows.libsvm"), method="rf", seed=seed, options=options) for seed in range(2)]
         rows = runner.run(Plan("p", "", "", "", lacking), tmp_path / "r.csv", pool=partial(pool, cluster.address)).rows
         failed = [row for row in rows if row["status"] == "failed"]
         assert failed and all(row["params"]["error"] == child.NO_DATA for row in failed)

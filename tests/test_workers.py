@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from by_hand import Cluster
 from click.testing import CliRunner
 from kill_workers import PLAN, Rounds
-from test_runner import STUB, _alive, a_plan, spec
+from test_runner import STUB, _alive, a_plan, a_run
 from waiting import pid_in, wait_for
 
 from rfx.cli import cli
@@ -25,6 +26,7 @@ from rfx.distributed.pool import pool
 from rfx.errors import ClusterError, UsageError
 from rfx.plans.plan import Plan
 from rfx.records import results
+from rfx.records.run import Run
 from rfx.runs import child, runner
 
 # workers of Dask take their time
@@ -62,11 +64,11 @@ def a_start(tmp_path, stub, where, runs):
         "import json, sys\n"
         "from rfx.errors import RfxError\n"
         "from functools import partial\n"
-        "from rfx.distributed.pool import pool\nfrom rfx.plans import plan\nfrom rfx.runs import runner\n"
+        "from rfx.distributed.pool import pool\nfrom rfx.plans import plan\nfrom rfx.records.run import Run\nfrom rfx.runs import runner\n"
         "if __name__ == '__main__':\n"
         "    runs, path, where, command = json.loads(sys.argv[1])\n"
         "    try:\n"
-        "        runner.run(plan.Plan('p', '', '', '', runs), path, command=command, pool=partial(pool, where))\n"
+        "        runner.run(plan.Plan('p', '', '', '', list(map(Run.of, runs))), path, command=command, pool=partial(pool, where))\n"
         "    except KeyboardInterrupt:\n"
         "        sys.exit(130)\n"
         "    except RfxError as error:\n"
@@ -74,7 +76,7 @@ def a_start(tmp_path, stub, where, runs):
     )
     path = tmp_path / "start.py"
     path.write_text(program)
-    words = json.dumps([runs, str(tmp_path / "r.csv"), where, stub])
+    words = json.dumps([[run.as_dict() for run in runs], str(tmp_path / "r.csv"), where, stub])
     return subprocess.Popen([sys.executable, str(path), words], stderr=subprocess.PIPE, text=True)
 
 
@@ -127,7 +129,7 @@ def test_timeout(tmp_path, stub, cluster):
 
 
 def test_data_that_cannot_be_had_are_asked_for_by_whoever_has_begun(tmp_path, stub, cluster):
-    work = Plan("p", "", "", "", [spec("data", lam=lam) for lam in range(20)] + [spec("a")])
+    work = Plan("p", "", "", "", [a_run("data", lam=lam) for lam in range(20)] + [a_run("a")])
     rows = runner.run(work, tmp_path / "r.csv", command=stub, pool=partial(pool, cluster.address)).rows
     assert [row["status"] for row in rows] == ["failed"] * 20 + ["ok"]
     assert all("no public copy" in row["message"] and row["params"]["error"] == child.NO_DATA for row in rows[:20])
@@ -138,7 +140,7 @@ def test_data_that_cannot_be_had_are_asked_for_by_whoever_has_begun(tmp_path, st
 def test_a_real_run_with_files_that_are_found_from_anywhere(tmp_path, monkeypatch, cluster):
     (tmp_path / "rows.libsvm").write_text("".join(f"{1 if n % 3 else -1} 1:{n % 3} 2:{n % 7}\n" for n in range(60)))
     monkeypatch.chdir(tmp_path)
-    job = {"dataset": "rows.libsvm", "method": "rf", "seed": 1, "trace": True, "options": {"n_features": 8, "lam": 1, "task": "binary"}}
+    job = Run(dataset="rows.libsvm", method="rf", seed=1, trace=True, options={"n_features": 8, "lam": 1, "task": "binary"})
     plan = Plan("p", "", "", "", [job])
     (there,) = runner.run(plan, "there.csv", pool=partial(pool, cluster.address)).rows
     (here,) = runner.run(plan, "here.csv").rows
@@ -150,12 +152,12 @@ def test_a_real_run_with_files_that_are_found_from_anywhere(tmp_path, monkeypatc
 def test_a_file_that_a_worker_cannot_see(tmp_path, monkeypatch, cluster):
     data = tmp_path / "rows.libsvm"
     data.write_text("1 1:1\n-1 1:2\n")
-    work = Plan("p", "", "", "", [{"dataset": str(data), "method": "rf", "seed": 0, "options": {"n_features": 8, "lam": 1}}])
+    work = Plan("p", "", "", "", [Run(dataset=str(data), method="rf", seed=0, options={"n_features": 8, "lam": 1})])
     resolved = workers._resolved
 
-    def elsewhere(spec):
-        found = resolved(spec)
-        return found | {"dataset": found["dataset"].replace("rows", "gone")}
+    def elsewhere(run):
+        found, key = resolved(run)
+        return replace(found, dataset=found.dataset.replace("rows", "gone")), key
 
     monkeypatch.setattr(workers, "_resolved", elsewhere)
     (row,) = runner.run(work, tmp_path / "r.csv", pool=partial(pool, cluster.address)).rows
@@ -184,7 +186,7 @@ def test_a_command_that_is_not_there_ends_the_plan(tmp_path, cluster):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_the_children_on_the_workers(tmp_path, stub, cluster, number):
-    runs = [spec(name, features=str(tmp_path / f"pid-{name}")) for name in ("slow-1", "slow-2", "never")]
+    runs = [a_run(name, features=str(tmp_path / f"pid-{name}")) for name in ("slow-1", "slow-2", "never")]
     process = a_start(tmp_path, stub, cluster.address, runs)
     pids = [pid_in(tmp_path / f"pid-slow-{n}") for n in (1, 2)]
     process.send_signal(number)
@@ -194,7 +196,7 @@ def test_an_interrupt_ends_the_children_on_the_workers(tmp_path, stub, cluster, 
 
 
 def test_kill_9_of_the_runner_ends_the_children_on_the_workers(tmp_path, stub, cluster):
-    runs = [spec(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
+    runs = [a_run(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
     process = a_start(tmp_path, stub, cluster.address, runs)
     pid = pid_in(tmp_path / "pid")
     wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")
@@ -210,7 +212,7 @@ def test_kill_9_of_the_runner_ends_the_children_on_the_workers(tmp_path, stub, c
 def test_a_worker_that_dies_gives_its_run_to_one_that_comes_later(tmp_path, stub):
     with Cluster() as own:
         first = own.add()
-        process = a_start(tmp_path, stub, own.address, [spec("wait", features=str(tmp_path / "pid-"))])
+        process = a_start(tmp_path, stub, own.address, [a_run("wait", features=str(tmp_path / "pid-"))])
         wait_for(lambda: list(tmp_path.glob("pid-*")), "the run never began")
         (begun,) = tmp_path.glob("pid-*")
         first.kill()
@@ -231,7 +233,7 @@ def test_a_run_that_ends_its_workers_is_a_failed_row(tmp_path, stub):
 def test_a_scheduler_that_goes_away(tmp_path, stub):
     with Cluster() as own:
         own.add()
-        runs = [spec(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
+        runs = [a_run(name, features=str(tmp_path / "pid")) for name in ("short", "slow")]
         process = a_start(tmp_path, stub, own.address, runs)
         pid = pid_in(tmp_path / "pid")
         wait_for(lambda: (tmp_path / "r.csv").exists(), "no row")

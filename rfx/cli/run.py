@@ -73,7 +73,7 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry
         loaded = loaded.only(only)
 
     if trace is not None:
-        loaded = dataclasses.replace(loaded, runs=[run | {"trace": True} for run in loaded.runs])
+        loaded = dataclasses.replace(loaded, runs=[dataclasses.replace(run, trace=True) for run in loaded.runs])
     if dry_run:
         return _dry_run(loaded, results, retry_failed, trace, as_json)
 
@@ -151,7 +151,7 @@ def _guard(plan, loaded, *outputs):
     from rfx import files
 
     inputs = [("the plan", plan)] if os.path.isfile(plan) else []
-    for name in dict.fromkeys(run[field] for run in loaded.runs for field in ("dataset", "test") if run.get(field)):
+    for name in dict.fromkeys(name for run in loaded.runs for name in (run.dataset, run.test) if name):
         inputs += named("the data set", name)
     for number, output in enumerate(outputs):
         files.guard(output, [*inputs, *outputs[:number]])
@@ -167,7 +167,7 @@ def _dry_run(loaded, path, retry_failed, trace, as_json):
     rows = results.read(path) if Path(path).exists() else []
     todo = runner.missing(loaded, rows, retry_failed, traces.read(trace or traces.beside(path)))
     if as_json:
-        json.dump(todo, sys.stdout, indent=1)
+        json.dump([run.as_dict() for run in todo], sys.stdout, indent=1)
         click.echo()
     else:
         for run in todo:

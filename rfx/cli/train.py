@@ -1,5 +1,7 @@
 """`rfx train`: one model from a data set or file."""
 
+import dataclasses
+
 import click
 
 from rfx.cli.common import (
@@ -155,23 +157,47 @@ def command(
     from rfx.fitting import weights
     from rfx.records import results as results_file
     from rfx.records import traces
+    from rfx.records.run import Run
     from rfx.runs import baseline, held_out, single, streamed
 
     # a wrong option or file is refused before the data is read
-    streaming = {"stream": stream, "n_inputs": n_inputs, "checkpoint": checkpoint, "every": every, "resume": resume}
-    streaming = {name: value for name, value in streaming.items() if value}
-    judging = {"cv": cv, "holdout": holdout, "calibrate": calibrate}
-    held_out.check(judging | streaming | {"options": given})
     made = methods.create(method, **given)
+    run = Run.of(
+        {
+            "dataset": dataset,
+            "split": split,
+            "test": test,
+            "method": method,
+            "seed": given.pop("seed", 0),
+            "options": given,
+            "zero_based": zero_based,
+            "trace": trace is not None,
+            "curve": "test" if curve else None,
+            "reading": reading(target, ignore, categorical, dates, header, missing, encoding) or None,
+            "strict": strict,
+            "sample_weight": sample_weight,
+            "scheduler": scheduler,
+            "parts": parts,
+            "stream": stream,
+            "n_inputs": n_inputs,
+            "checkpoint": checkpoint,
+            "every": every,
+            "resume": resume,
+            "cv": cv,
+            "holdout": holdout,
+            "calibrate": calibrate,
+        }
+    )
+    held_out.check(run)
     if parts and not scheduler:
         raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
-    streamed.prepared(made, streaming | {"sample_weight": sample_weight})
+    streamed.prepared(made, dataclasses.replace(run, curve=None, trace=False))
     elsewhere = None
     if scheduler:
         from rfx.distributed import training
 
         elsewhere = training.train
-        training.check(made, judging | streaming | {"dataset": dataset, "split": split, "sample_weight": sample_weight, "curve": curve})
+        training.check(made, run)
     if sample_weight is not None:
         weights.check_method(made.method)
     sources = named("--data", dataset) + named("--test", test) + ([("--sample-weight", sample_weight)] if sample_weight else [])
@@ -188,29 +214,10 @@ def command(
     if trace is not None:
         files.guard(("--trace", trace), [*sources, ("--model", model or ""), ("--results", results or "")])
         traces.check(trace)
-    seed = given.pop("seed", 0)
-    spec = {
-        "dataset": dataset,
-        "split": split,
-        "test": test,
-        "method": method,
-        "options": given,
-        "seed": seed,
-        "zero_based": zero_based,
-        "trace": trace is not None,
-        "curve": "test" if curve else None,
-        "reading": reading(target, ignore, categorical, dates, header, missing, encoding) or None,
-        "strict": strict or None,
-        "sample_weight": sample_weight,
-        "scheduler": scheduler,
-        "parts": parts,
-    } | streaming
-    spec |= judging
     place = None if model is None else Path(model)
     with Progress(f"training {method}", quiet) as progress:
-        spec["progress"] = progress.tell
         execute = single.execute_path if given.get("lam_path") else single.execute
-        found = execute(spec, place, elsewhere)
+        found = execute(run, place, elsewhere, progress.tell)
     rows = found if isinstance(found, list) else [found]
     for row in rows:
         steps = row.pop("trace", None)

@@ -1,5 +1,6 @@
 """`rfx tune`: the options of a method by a search on training rows."""
 
+import dataclasses
 import shlex
 
 import click
@@ -97,6 +98,7 @@ def command(
     from rfx.data import guess_task
     from rfx.errors import UsageError, or_near
     from rfx.records import results as results_file
+    from rfx.records.run import Run
     from rfx.runs import held_out, single
     from rfx.runs.tune import AUTO, Search
 
@@ -119,7 +121,10 @@ def command(
     for name in names:
         own = {option: value for option, value in given.items() if option in methods.get(name).declared()}
         methods.create(name, **own)
-    held_out.check({"cv": cv, "holdout": holdout, "options": given})
+    told = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based, "strict": strict}
+    told["reading"] = reading(target, ignore, categorical, dates, header, missing, encoding) or None
+    source = Run.of(told | {"method": names[0], "options": given})
+    held_out.check(dataclasses.replace(source, cv=cv, holdout=holdout))
     sources = named("--data", dataset) + named("--test", test)
     if results is not None:
         files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
@@ -128,9 +133,7 @@ def command(
         files.guard(("--model", model), sources + ([] if results is None else [("--results", results)]), model_file.KIND, force)
         model_file.check(model)
     seed = given.pop("seed", 0)
-    source = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based}
-    source |= {"reading": reading(target, ignore, categorical, dates, header, missing, encoding) or None, "strict": strict or None}
-    loaded = single.load(source | {"seed": seed, "options": given})
+    loaded = single.load(dataclasses.replace(source, seed=seed))
     given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
     given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)
     if not as_json and not quiet:
@@ -148,12 +151,12 @@ def command(
         best = search.run()
         own = {name: value for name, value in given.items() if name in methods.get(best.candidate.method).declared()}
         own |= best.candidate.options() | {"lam": best.lam}
-        spec = source | {"method": best.candidate.method, "options": own, "seed": seed, "progress": progress.tell}
-        row = single.execute(spec, None if model is None else Path(model))
+        run = dataclasses.replace(source, method=best.candidate.method, options=own, seed=seed)
+        row = single.execute(run, None if model is None else Path(model), progress=progress.tell)
     row["params"]["tuned"] = {"score": best.score, "metric": search.metric, "trials": len(search.outcomes)} | search.how
     if results is not None:
         results_file.append(results, row)
-    line = _command(source, best.candidate.method, own, seed)
+    line = _command(run)
     if not as_json:
         click.echo(f"\nbest {search.metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n")
     for words in search.edges(best):
@@ -171,15 +174,15 @@ def _line(found) -> str:
     )
 
 
-def _command(source, method, options, seed) -> str:
+def _command(run) -> str:
     """The command that trains this model, to be copied."""
     from rfx.data.reading import typed
 
-    words = ["rfx", "train", "--method", method, "--data", source["dataset"]]
+    words = ["rfx", "train", "--method", run.method, "--data", run.dataset]
     for name in ("split", "test"):
-        words += [f"--{name}", source[name]] if source[name] else []
-    words += ["--zero-based"] if source["zero_based"] else []
-    for name, value in (source["reading"] or {}).items():
+        words += [f"--{name}", getattr(run, name)] if getattr(run, name) else []
+    words += ["--zero-based"] if run.zero_based else []
+    for name, value in (run.reading.given() if run.reading else {}).items():
         words += (
             [("--" if value else "--no-") + name]
             if isinstance(value, bool)
@@ -187,8 +190,8 @@ def _command(source, method, options, seed) -> str:
             if isinstance(value, (list, tuple))
             else [f"--{name}", value]
         )
-    for name, value in options.items():
+    for name, value in run.options.items():
         if value is not None:
             text = str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
             words += [f"--{name.replace('_', '-')}", text]
-    return shlex.join([*words, "--seed", str(seed)])
+    return shlex.join([*words, "--seed", str(run.seed)])

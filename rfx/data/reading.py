@@ -3,7 +3,7 @@
 import csv
 import io
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from rfx.errors import UsageError
 
@@ -43,6 +43,11 @@ class Reading:
     dates: tuple[str, ...] = ()
     encoding: str | None = None
     zero_based: bool | None = None
+
+    def given(self) -> dict[str, object]:
+        """What is not as it is by default, by name; JSON can hold it."""
+        found = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,15 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rfx.data import registry
 from rfx.distributed import cluster
 from rfx.errors import ClusterError
 from rfx.records import keys
+from rfx.records.run import Run
 from rfx.runs import endings
-from rfx.runs.pools import Way, job
+from rfx.runs.pools import Way
 from rfx.runs.process import NAP
 
 _AHEAD = 1000  # runs that the scheduler is told of at a time
@@ -43,75 +45,75 @@ class Workers:
         self.client, self.where, self.report = client, where, report
         self.name = f"rfx-{uuid.uuid4().hex}"
         self.told = {"way": way, "versions": cluster.versions()}
-        self.taken = {}  # number -> spec and future of the runs that have not ended
+        self.taken = {}  # number -> run and future of the runs that have not ended
         self.begun = {}  # number -> the last step that its solver told, None before any
-        self.again = []  # specs of runs that never began, and that the scheduler gave up for what others did to their workers
+        self.again = []  # runs of runs that never began, and that the scheduler gave up for what others did to their workers
         self.count = 0
         self.results = as_completed(loop=client.loop, with_results=True, raise_errors=False)
         self.looked, self.lonely = time.monotonic(), False
         client.subscribe_topic(self.name, lambda event: self.begun.update([event[1]]))
 
-    def at_work(self) -> list[tuple[dict, dict | None]]:
+    def at_work(self) -> list[tuple[Run, dict | None]]:
         return [
             (self.taken[number][0], step)
             for number, step in sorted(self.begun.copy().items(), key=lambda pair: pair[0])
             if number in self.taken
         ]
 
-    def take(self, todo: list[dict]) -> None:
+    def take(self, todo: list[Run]) -> None:
         todo[:0], self.again = self.again, []
-        specs = todo[: max(0, _AHEAD - len(self.taken))]
-        if not specs:
+        runs = todo[: max(0, _AHEAD - len(self.taken))]
+        if not runs:
             return
-        del todo[: len(specs)]
-        numbers = range(self.count, self.count + len(specs))
-        self.count += len(specs)
+        del todo[: len(runs)]
+        numbers = range(self.count, self.count + len(runs))
+        self.count += len(runs)
         names = [(self.name, number) for number in numbers]
         told = self.told | {"at_once": _at_once(self.client)}
-        futures = self.client.map(make, names, [_resolved(spec) for spec in specs], key=names, pure=False, told=told)
-        self.taken |= {number: pair for number, *pair in zip(numbers, specs, futures)}
+        futures = self.client.map(make, names, [_resolved(run) for run in runs], key=names, pure=False, told=told)
+        self.taken |= {number: pair for number, *pair in zip(numbers, runs, futures)}
         self.results.update(futures)
 
-    def ended(self) -> Iterator[tuple[dict, dict]]:
+    def ended(self) -> Iterator[tuple[Run, dict]]:
         self._look()
         while self.results.has_ready():
             future, result = next(self.results)
             number = future.key[1]
-            spec, _ = self.taken.pop(number, (None, None))
-            if spec is None:
+            run, _ = self.taken.pop(number, (None, None))
+            if run is None:
                 continue  # withdrawn
             if future.status == "error" and number not in self.begun and _is_death(result):
-                self.again.append(spec)
+                self.again.append(run)
             else:
-                yield spec, self._row(spec, future.status, result)
+                yield run, self._row(run, future.status, result)
             self.begun.pop(number, None)
 
-    def withdraw(self, dataset: str) -> list[dict]:
-        numbers = [number for number, (spec, _) in self.taken.items() if spec["dataset"] == dataset and number not in self.begun]
+    def withdraw(self, dataset: str) -> list[Run]:
+        numbers = [number for number, (run, _) in self.taken.items() if run.dataset == dataset and number not in self.begun]
         given_up = [self.taken.pop(number) for number in numbers]
         if given_up:
             self.client.cancel([future for _, future in given_up])
-        return [spec for spec, _ in given_up]
+        return [run for run, _ in given_up]
 
-    def stop(self) -> list[dict]:
-        specs = [spec for spec, _ in self.at_work()]
+    def stop(self) -> list[Run]:
+        runs = [run for run, _ in self.at_work()]
         futures = [future for _, future in self.taken.values()]
         self.taken = {}
         if futures and self.client.status == "running":
             self.client.cancel(futures)
-        return specs
+        return runs
 
-    def _row(self, spec, status, result) -> dict:
+    def _row(self, run, status, result) -> dict:
         if status == "error":
             error = result[1]
             if _is_death(result):
-                return endings.failure(spec, "failed", _deaths(error))
+                return endings.failure(run, "failed", _deaths(error))
             raise ClusterError(f"a worker of {self.where} can't make runs: {type(error).__name__}: {error}")
         if status != "finished" or not isinstance(result, dict):
             raise cluster.lost(self.where)
         if "refused" in result:
             raise ClusterError(result["refused"])
-        return endings.row_of(spec, result)
+        return endings.row_of(run, result)
 
     def _look(self):
         if time.monotonic() - self.looked < _LOOK or self.client.status != "running":
@@ -137,14 +139,14 @@ def _host(address) -> str:
     return get_address_host(address)
 
 
-def _resolved(spec: dict) -> dict:
-    """A spec as other machines understand it: files by their whole paths, and the key, by which a worker knows the same data."""
+def _resolved(run: Run) -> tuple[Run, str]:
+    """A run as other machines understand it, files by their whole paths; and the key, by which a worker knows the same data."""
     paths = {}
     for name in keys.FILES:
-        path = spec.get(name)
+        path = getattr(run, name)
         if path and not registry.has(str(path).partition(":")[0]) and os.path.isfile(path):
             paths[name] = os.path.abspath(path)
-    return spec | paths | {"key": keys.key(spec)}
+    return replace(run, **paths), keys.key(run)
 
 
 def _is_death(result) -> bool:
@@ -158,7 +160,7 @@ def _deaths(error) -> str:
     return f"{count} workers ended while they made this run, the last {last}; most likely it takes more memory than their machines have"
 
 
-def make(name: tuple, spec: dict, told: dict) -> dict:
+def make(name: tuple, asked: tuple[Run, str], told: dict) -> dict:
     """Make a run, on a worker: what `process.Child.ending` says, and the worker's address and host.
 
     name: the task's, of which the runner is told when it begins. The run ends early, and with it its process, when the task is
@@ -166,13 +168,13 @@ def make(name: tuple, spec: dict, told: dict) -> dict:
     """
     from distributed import Reschedule, get_worker
 
-    worker, host = get_worker(), os.uname().nodename
+    worker, host, (run, key) = get_worker(), os.uname().nodename, asked
     worker.log_event(name[0], [name[1], None])
     refused = cluster.difference(told["versions"], cluster.versions(), f"worker {worker.address} on {host}")
     if refused:
         return {"refused": refused}
     threads = cluster.threads_of_a_task(max(told["at_once"].get(_host(worker.address), 0), worker.state.nthreads))
-    child, told_at, step = told["way"].child(job(spec, threads)), time.monotonic(), None
+    child, told_at, step = told["way"].child(run, threads, key), time.monotonic(), None
     try:
         while not child.finished():
             if _given_up(worker, name):

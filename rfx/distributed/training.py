@@ -11,7 +11,7 @@ from rfx.data import encodings, ranges, registry, tables
 from rfx.data.csvtext import KindChanged
 from rfx.data.learner import Learner
 from rfx.data.loading import Split
-from rfx.data.reading import FileFormat, Reading
+from rfx.data.reading import FileFormat
 from rfx.data.schema import Schema
 from rfx.data.survey import MOST_LABELS
 from rfx.data.table import Words
@@ -21,6 +21,7 @@ from rfx.distributed.rows import DistributedRows
 from rfx.distributed.workers import Workers
 from rfx.errors import DataError, UsageError
 from rfx.fitting.validation import error
+from rfx.records.run import Run
 
 log = logging.getLogger(__name__)
 # Bytes of a file in a part, at most.
@@ -50,39 +51,38 @@ def check_method(trainer) -> None:
             raise UsageError(f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process; leave it out")
 
 
-def check(trainer, spec: dict) -> None:
-    """Refuse with a UsageError what does not go with a spec's scheduler, before anything is read."""
+def check(trainer, run: Run) -> None:
+    """Refuse with a UsageError what does not go with a run's scheduler, before anything is read."""
     for name in _WITHOUT:
-        if spec.get(name):
+        if getattr(run, name):
             raise UsageError(f"--{name.replace('_', '-')} is for rows in one process; leave it out, or --scheduler")
-    if encodings.remembered((spec.get("reading") or {}).get("encoding")) is not None:
+    if encodings.remembered(run.how_to_read().encoding) is not None:
         raise UsageError("--encoding is for rows in one process; leave it out, or --scheduler, or save the files in UTF-8")
     check_method(trainer)
-    path = str(spec["dataset"])
+    path = str(run.dataset)
     if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
         what = "standard input" if path == "-" else "a data set by its name"
         raise UsageError(f"--data is {path}, {what}; with --scheduler give files that the workers see")
 
 
-def train(trainer, spec: dict) -> tuple:
-    """(Pipeline, Split) of training a method on the files of a spec by its scheduler's workers; the Split has the test rows.
+def train(trainer, run: Run, progress=None) -> tuple:
+    """(Pipeline, Split) of training a method on the files of a run by its scheduler's workers; the Split has the test rows.
 
-    spec: besides what `rfx.runs.single.train` has: scheduler, and parts, the number of parts that the rows are cut into. Without
-    test rows, info has the score on the training rows.
+    Without test rows, info has the score on the training rows.
     """
-    check(trainer, spec)
-    with cluster.connect(spec["scheduler"]) as client:
-        workers = Workers(client, cluster.workers_of(spec["scheduler"]) or 1)
-        files = _files(spec["dataset"], workers)
-        rows, schema = _rows(files, spec, workers, trainer.settings.scaling == "standard")
-        split = Split(_name(files, spec["dataset"]), "all", None, None, None, schema=schema)
-        if spec.get("test"):
-            split.X_test, split.y_test = _test_rows(spec, rows.shape[1], schema)
+    check(trainer, run)
+    with cluster.connect(run.scheduler) as client:
+        workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
+        files = _files(run.dataset, workers)
+        rows, schema = _rows(files, run, workers, trainer.settings.scaling == "standard")
+        split = Split(_name(files, run.dataset), "all", None, None, None, schema=schema)
+        if run.test:
+            split.X_test, split.y_test = _test_rows(run, rows.shape[1], schema)
         if trainer.settings.task is None:
             trainer = trainer.with_options(task=(schema.task() if schema else None) or _task(rows.survey))
-        trained = replace(trainer, schema=schema).fit(rows, rows.y, progress=spec.get("progress"))
+        trained = replace(trainer, schema=schema).fit(rows, rows.y, progress=progress)
         more = {}
-        if not spec.get("test") and not trainer.settings.get("lam_path"):
+        if not run.test and not trainer.settings.get("lam_path"):
             more["train_score"] = _score(trained, rows)
     more |= {"parts": len(rows.counts), "workers": len(workers.addresses), "seconds_read": rows.seconds}
     return trained.with_info(**more), split
@@ -117,12 +117,12 @@ def _name(files, path) -> str:
     return os.path.basename(files[0].path) if len(files) == 1 else os.path.basename(str(path).rstrip("/")) or str(path)
 
 
-def _rows(files, spec, workers, moments: bool):
+def _rows(files, run, workers, moments: bool):
     """(DistributedRows, Schema or None)."""
     size = sum(file.size for file in files)
-    parts = spec.get("parts") or max(workers.threads, -(-size // _BYTES))
+    parts = run.parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
-    reading = _reading(spec)
+    reading = run.how_to_read()
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
         reader = ranges.LibsvmRanges(bool(reading.zero_based))
@@ -132,10 +132,6 @@ def _rows(files, spec, workers, moments: bool):
         schema = reader.schema
     sources = [ranges.Pieces(reader, own) for own in pieces]
     return DistributedRows(workers, sources, moments), schema
-
-
-def _reading(spec) -> Reading:
-    return Reading(**spec.get("reading") or {}, zero_based=spec.get("zero_based") or None)
 
 
 # ---------------------------------------------------------------------- tables
@@ -198,10 +194,10 @@ def _task(survey) -> str:
     return guess_of(values, np.array([survey.labels[value] for value in values.tolist()]))
 
 
-def _test_rows(spec, n_inputs, schema):
-    test = str(spec["test"])
+def _test_rows(run, n_inputs, schema):
+    test = str(run.test)
     if os.path.exists(test):
-        return tables.other_rows(test, schema, n_inputs, _reading(spec), strict=bool(spec.get("strict")))
+        return tables.other_rows(test, schema, n_inputs, run.how_to_read(), strict=bool(run.strict))
     loaded = data.load(test)
     return loaded.X_test, loaded.y_test
 

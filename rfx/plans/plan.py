@@ -16,7 +16,7 @@
     [quick]                         # the small form: what is kept of the above, then its own set and skip
     keep = {dataset = "cpu"}
 
-A run is a flat dict ("spec"): dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
+A run (`rfx.records.run.Run`) has the fields dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
 the training rows too), curve (the error on the test rows as training goes on: in its row, or in the trace), fixed_threads (threads
 are what the run is about: they tell it from other runs, and runs with more threads than there are cores are left out), trace
 (keep what the solver reports step by step), cv and holdout (score on training rows that were held out: see rfx.runs.held_out),
@@ -29,7 +29,7 @@ import itertools
 import math
 import os
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -40,6 +40,7 @@ from rfx.data.loading import SHARE
 from rfx.errors import UsageError, or_near, quoted
 from rfx.plans import catalogue
 from rfx.records import keys
+from rfx.records.run import Run
 
 FIELDS = (
     "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads", "curve",
@@ -70,7 +71,7 @@ class Plan:
     title: str
     description: str
     table: str
-    runs: list[dict] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
 
     def only(self, filters) -> "Plan":
         """The runs for which every filter `name=value[,value…]` holds; one name given twice means either value.
@@ -158,7 +159,7 @@ def example() -> str:
     return (resources.files(__package__) / "example.toml").read_text(encoding="utf-8")
 
 
-def matches(run: dict, when: dict) -> bool:
+def matches(run: Run, when: dict) -> bool:
     """Does every name of `when` (a field or an option) have, in `run`, the value or one of the values given?"""
     for name, wanted in when.items():
         value = _get(run, name)
@@ -170,23 +171,23 @@ def matches(run: dict, when: dict) -> bool:
     return True
 
 
-def describe(run: dict) -> str:
+def describe(run: Run) -> str:
     """One short line that tells the run from its neighbours, for progress and --dry-run."""
-    options = run["options"]
-    words = [run["dataset"], run["method"], options.get("kernel"), run.get("label")]
+    options = run.options
+    words = [run.dataset, run.method, options.get("kernel"), run.label]
     words += [f"{short}={options[name]}" for name, short in _SHORT if name in options]
-    words += [f"seed={run['seed']}"] if run["seed"] else []
-    words += [f"threads={run['threads']}"] if run.get("fixed_threads") else []
+    words += [f"seed={run.seed}"] if run.seed else []
+    words += [f"threads={run.threads}"] if run.fixed_threads else []
     return " ".join(str(word) for word in words if word)
 
 
-def names_of(run: dict) -> list[str]:
+def names_of(run: Run) -> list[str]:
     """What conditions on the run may name: its fields and its options."""
-    return [name for name in run if name != "options"] + list(run["options"])
+    return [*(name for name in run.as_dict() if name != "options"), *run.options]
 
 
 def _get(run, name):
-    return run.get(name) if name in FIELDS else run["options"].get(name)
+    return getattr(run, name) if name in FIELDS else run.options.get(name)
 
 
 def _same(value, wanted) -> bool:
@@ -238,7 +239,7 @@ class Reader:
             if small is None:
                 self.fail("there is no [quick], so it has no small form")
             runs = small
-        runs = [run for run in runs if not run.get("fixed_threads") or run.get("threads", 1) <= env.threads()]
+        runs = [run for run in runs if not run.fixed_threads or (run.threads or 1) <= env.threads()]
         if not runs:
             self.fail("every run is skipped, so nothing is left")
         runs = self.checked(runs)
@@ -313,7 +314,7 @@ class Reader:
             low = f"{_LOWEST[name]} or more" if name in _LOWEST else "finite"
             self.fail(f"{where} {name} = {quoted(value)}: must be {low} and less than 2^63")
 
-    def grid(self, defaults, table, where, most) -> list[dict]:
+    def grid(self, defaults, table, where, most) -> list[Run]:
         fields = {name: value for name, value in (defaults | table).items() if name != "options"}
         options = defaults.get("options", {}) | table.get("options", {})
         for name in ("dataset", "method"):
@@ -326,10 +327,10 @@ class Reader:
             self.fail(f"{where} lays out {count:,} runs, which makes more than the {MOST_RUNS:,} of the largest plan")
         runs = []
         for values in itertools.product(*(value if isinstance(value, list) else [value] for _, _, value in axes)):
-            run = {"seed": 0, "options": {}}
+            own: dict = {"options": {}}
             for (name, option, _), value in zip(axes, values):
-                (run["options"] if option else run)[name] = value
-            runs.append(run)
+                (own["options"] if option else own)[name] = value
+            runs.append(Run(**own))
         return runs
 
     def adjust(self, runs, content, prefix):
@@ -345,7 +346,7 @@ class Reader:
             for name, value in [*fields.items(), *options.items()]:
                 if isinstance(value, list):
                     self.fail(f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid")
-            runs = [run | fields | {"options": run["options"] | options} if matches(run, when) else run for run in runs]
+            runs = [replace(run, **fields, options={**run.options, **options}) if matches(run, when) else run for run in runs]
         for number, table in enumerate(self.tables(content, "skip"), start=1):
             where = f"[[{prefix}skip]] {number}"
             self.check_names(table, ("when",), where)
@@ -362,39 +363,39 @@ class Reader:
     def condition(self, when, where, runs) -> dict:
         if not isinstance(when, dict):
             self.fail(f'{where}: when must be a table such as {{dataset = "cpu"}}')
-        if not all(any(name in run["options"] or (name in run and name != "options") for run in runs) for name in when):
+        if not all(any(name in names for names in map(names_of, runs)) for name in when):
             known = sorted({name for run in runs for name in names_of(run)})
             self.check_names(when, known, f"{where} when")
         return when
 
     # ------------------------------------------------------------------------------------ before the first run
 
-    def checked(self, runs) -> list[dict]:
+    def checked(self, runs: list[Run]) -> list[Run]:
         """The runs, their files found; refused where a method, an option, a data set, a split or a file is not there."""
         good: set = set()
         for run in runs:
-            made = (run["method"], *sorted(run["options"].items()))
+            made = (run.method, *sorted(run.options.items()))
             if made not in good:
                 self.check_options(run)
                 good.add(made)
-            rows = (run["dataset"], run.get("test"), run.get("split"))
+            rows = (run.dataset, run.test, run.split)
             if rows not in good:
                 self.check_data(*rows)
                 good.add(rows)
-        return [run | {name: self.found(run[name]) for name in ("dataset", "test") if run.get(name)} for run in runs]
+        return [replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test)) for run in runs]
 
     def check_options(self, run):
         try:
-            method = methods.get(run["method"])
+            method = methods.get(run.method)
         except UsageError as error:
             self.fail(error)
-        for name, value in run["options"].items():
+        for name, value in run.options.items():
             try:
                 method.converted({name: value})
             except UsageError as error:
                 self.fail(f"options.{name}: {error}")
         try:
-            methods.create(run["method"], seed=run["seed"], **run["options"])
+            methods.create(run.method, seed=run.seed, **run.options)
         except UsageError as error:
             self.fail(error)
 

@@ -10,11 +10,12 @@ from rfx import methods
 from rfx.data import registry
 from rfx.errors import NoData, UsageError
 from rfx.kernels import KERNELS
+from rfx.records.run import Run
 
 SCHEMA = 1
-# What a run is given but what does not decide its outcome: where the model goes, on how many cores or machines, how long it may take,
-# its trace, who is told.
-_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace", "progress", "scheduler", "parts"))
+# What a run is given but what does not decide its outcome: where the model and checkpoints go, on how many cores or machines, how long it
+# may take, its trace.
+_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace", "scheduler", "parts", "checkpoint", "every", "resume"))
 # What a run has where nothing is said of it.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Options younger than the schema, with what was done before there were any: only another value
@@ -28,48 +29,47 @@ _NO_GAMMA = "paper"
 _NOT_DECLARED = frozenset(("along",))
 
 
-def key(spec: dict) -> str:
-    """Hash of everything that determines the run that `spec` describes: the schema's number, then 16 hexadecimal digits.
+def key(run: Run, **more) -> str:
+    """Hash of everything that determines a run, and of `more`: the schema's number, then 16 hexadecimal digits.
 
     The method's defaults count as if they had been given, so that a default that changes makes another run. `threads` (unless they
     are fixed_threads), `timeout` and output paths don't count; a missing entry equals None, 1 equals 1.0. A data set given as a
     file counts by its content and its own name, wherever it lies, so that an edited file is another run.
     """
-    known = _FIELDS | {name: value for name, value in spec.items() if value is not None}
-    if "options" in known:
-        known["options"] = {name: value for name, value in resolved(spec).items() if _YOUNGER.get(name) != value}
+    known = _FIELDS | run.as_dict() | more
+    known["options"] = {name: value for name, value in resolved(run).items() if _YOUNGER.get(name) != value}
     for name in FILES:
         if _digest(known.get(name)):
             known[name] = os.path.basename(known[name])
-    if known["seed"] and _drawn(spec):
+    if run.seed and _drawn(run):
         known["drawn"] = True  # before, the seed did not decide the rows of a paper's split
-    return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, spec)}"
+    return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, run)}"
 
 
-def check(spec: dict, wanted: str) -> None:
+def check(run: Run, wanted: str) -> None:
     """Raise NoData where the run that another machine asked for by its key `wanted` would be another one here."""
     for name in FILES:
-        path = str(spec.get(name) or "")
+        path = str(getattr(run, name) or "")
         if os.path.isabs(path) and not os.access(path, os.R_OK):
             raise NoData(f"{path} {'may not be read' if os.path.exists(path) else 'is not'} here; put it where every machine finds it")
-    if key(spec) != wanted:
-        raise NoData(f"{spec['dataset']} is not the same here as where the run was asked for; give every machine the same data")
+    if key(run) != wanted:
+        raise NoData(f"{run.dataset} is not the same here as where the run was asked for; give every machine the same data")
 
 
-def _drawn(spec) -> bool:
-    name, split = str(spec["dataset"]), spec.get("split")
+def _drawn(run: Run) -> bool:
+    name, split = run.dataset, run.split
     if split is None or not registry.has(name):
         return False
     info = registry.get(name)
     return not info.builtin and split in info.splits and info.draws(split)
 
 
-def resolved(spec: dict) -> dict:
+def resolved(run: Run) -> dict:
     """The options of a run with the defaults of its method where nothing, or None, is given."""
-    given = {name: value for name, value in spec["options"].items() if value is not None}
+    given = run.given()
     try:
-        given |= methods.get(spec.get("method")).converted({name: value for name, value in given.items() if name not in _NOT_DECLARED})
-        return _defaults(spec["method"], given.get("kernel")) | given
+        given |= methods.get(run.method).converted({name: value for name, value in given.items() if name not in _NOT_DECLARED})
+        return _defaults(run.method, given.get("kernel")) | given
     except UsageError:
         return given  # of a method or option that is not there: the run fails, and its row has a key all the same
 
@@ -88,12 +88,11 @@ def lacks_gamma(kernel) -> bool:
     return kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
 
 
-def _hash(known, spec) -> str:
-    left_out = _NOT_IN_KEY - {"threads"} if spec.get("fixed_threads") else _NOT_IN_KEY
+def _hash(known, run: Run) -> str:
+    left_out = _NOT_IN_KEY - {"threads"} if run.fixed_threads else _NOT_IN_KEY
     known = canonical({name: value for name, value in known.items() if name not in left_out})
-    if "options" in known:
-        known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
-    known["files"] = {name: digest for name in FILES if (digest := _digest(spec.get(name)))}
+    known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
+    known["files"] = {name: digest for name in FILES if (digest := _digest(getattr(run, name)))}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -126,7 +125,7 @@ def _content_digest(path, size, mtime_ns):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def rows_of(runs: list[dict], rows: list[dict]) -> dict[str, dict]:
+def rows_of(runs: list[Run], rows: list[dict]) -> dict[str, dict]:
     """The newest row of each of `runs` that has one, by the run's key."""
     newest = {row["key"]: row for row in rows}
     return {name: newest[name] for run in runs if (name := key(run)) in newest}

@@ -1,6 +1,6 @@
-"""One run in a process of its own: `python -m rfx.runs.child SPEC [--fd N --parent PID --tell N]`.
+"""One run in a process of its own: `python -m rfx.runs.child RUN [--fd N --parent PID --tell N]`.
 
-SPEC is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output, because LIBLINEAR and
+RUN is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output, because LIBLINEAR and
 LIBSVM print there; by hand, without --fd, it is printed. --tell is a pipe that takes the solver's steps, a line of JSON each.
 """
 
@@ -19,19 +19,21 @@ TELL = 0.2
 NO_DATA = NoData.__name__  # params.error of a run whose data could not be had: worth trying again, unlike other failures
 
 
-def outcome(spec: dict, execute=None) -> dict:
-    """The row of `spec`; when the run fails, a row with status, message and params.error only."""
+def outcome(asked: dict, progress=None, execute=None) -> dict:
+    """The row of the run that is asked for, in the form of `Run.as_dict`, and by its `key` where another machine asks.
+
+    When the run fails, a row with status, message and params.error only.
+    """
     try:
         if execute is None:
             # Before numpy is imported: BLAS reads the number of threads once.
             env.own_process()
             env.prepare_numba_cache()
-            threads = spec.get("threads")
+            threads = asked.get("threads")
             env.set_threads(threads and min(threads, env.cores()))
             from rfx.runs.single import execute
 
-            _check(spec)
-        return {"status": "ok"} | execute(spec)
+        return {"status": "ok"} | execute(_run(asked), progress=progress)
     except KeyboardInterrupt:
         return {"status": "interrupted", "message": "interrupted"}
     except RfxError as error:
@@ -53,13 +55,17 @@ def outcome(spec: dict, execute=None) -> dict:
         }
 
 
-def _check(spec):
-    """Of a run that another machine asks for: are the data here those that its key names?"""
-    wanted = spec.pop("key", None)
-    if wanted is not None:
-        from rfx.records import keys
+def _run(asked: dict):
+    """The run; of one that another machine asks for, the data are here those that its key names."""
+    from rfx.records import keys
+    from rfx.records.run import Run
 
-        keys.check(spec, wanted)
+    values = dict(asked)
+    wanted = values.pop("key", None)
+    run = Run.of(values)
+    if wanted is not None:
+        keys.check(run, wanted)
+    return run
 
 
 def _plain(value):
@@ -89,7 +95,7 @@ def _teller(fd):
 
 def main(args) -> None:
     env.keep_freed_memory()
-    spec = json.loads(args[0])
+    asked = json.loads(args[0])
     options = dict(zip(args[1::2], args[2::2]))
     if "--parent" in options:
         env.die_with(int(options["--parent"]))
@@ -97,9 +103,7 @@ def main(args) -> None:
     if fd != 1:
         # A back end that outlives this process must not keep the row's file open.
         os.set_inheritable(fd, False)
-    if "--tell" in options:
-        spec["progress"] = _teller(int(options["--tell"]))
-    row = outcome(spec)
+    row = outcome(asked, _teller(int(options["--tell"])) if "--tell" in options else None)
     with os.fdopen(fd, "w", encoding="utf-8", errors="replace", closefd=False) as out:
         json.dump(row, out, default=_plain)
         if fd == 1:

@@ -2,13 +2,14 @@
 
 from rfx import env
 from rfx.records import keys, results
+from rfx.records.run import Run
 from rfx.runs import baseline
 
 # Options with a column of their own, and what that column may hold.
 _OPTION_COLUMNS = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}
 
 
-def row_of(spec: dict, ending: dict) -> dict:
+def row_of(run: Run, ending: dict) -> dict:
     """The row of a run that ended as `process.Child.ending` says: the one that it wrote, or one that says why there is none.
 
     Of a run that a worker made, `ending` has `worker`, its address, and `host`, the name of its machine, which params then has, too.
@@ -17,14 +18,14 @@ def row_of(spec: dict, ending: dict) -> dict:
     answer = ending["answer"] or {}
     where = {"host": ending["host"]} if "host" in ending else {}
     if ending["timeout"] is not None:
-        row = failure(spec, "timeout", f"not done within {ending['timeout']:g} seconds", ending["peak_mb"])
+        row = failure(run, "timeout", f"not done within {ending['timeout']:g} seconds", ending["peak_mb"])
     elif not answer:
-        row = failure(spec, "failed", ending["crash"], ending["peak_mb"])
+        row = failure(run, "failed", ending["crash"], ending["peak_mb"])
     elif answer.get("status") != "ok":
-        row = failure(spec, answer.get("status", "failed"), answer.get("message") or "", ending["peak_mb"])
+        row = failure(run, answer.get("status", "failed"), answer.get("message") or "", ending["peak_mb"])
         row["params"] |= answer.get("params") or {}
     else:
-        return _made(spec, answer, where)
+        return _made(run, answer, where)
     if where:
         row["params"] |= where
         # those of this machine, which did not make it
@@ -33,23 +34,23 @@ def row_of(spec: dict, ending: dict) -> dict:
     return row
 
 
-def _made(spec, answer, where) -> dict:
+def _made(run, answer, where) -> dict:
     known = {name: value for name, value in answer.items() if name in results.COLUMNS}
     more = {name: value for name, value in answer.items() if name not in results.COLUMNS and name != "trace"}
-    known["params"] = _params(spec) | (answer.get("params") or {}) | more | where
-    row = _from_spec(spec) | known | {"key": keys.key(spec)}
+    known["params"] = _params(run) | (answer.get("params") or {}) | more | where
+    row = _columns(run) | known | {"key": keys.key(run)}
     return row | {"trace": answer["trace"]} if answer.get("trace") else row
 
 
-def failure(spec: dict, status: str, message: str, peak_mb: float | None = None) -> dict:
+def failure(run: Run, status: str, message: str, peak_mb: float | None = None) -> dict:
     """The row of a run that gave no result."""
-    row = _from_spec(spec) | {"key": keys.key(spec), "status": status, "message": message[:2000]}
-    return row | {"params": _params(spec), "peak_rss_mb": peak_mb} | env.describe()
+    row = _columns(run) | {"key": keys.key(run), "status": status, "message": message[:2000]}
+    return row | {"params": _params(run), "peak_rss_mb": peak_mb} | env.describe()
 
 
-def _from_spec(spec) -> dict:
-    options = spec["options"]
-    row = {name: spec.get(name) for name in ("dataset", "split", "method", "seed", "threads")}
+def _columns(run) -> dict:
+    options = run.options
+    row = {name: getattr(run, name) for name in ("dataset", "split", "method", "seed", "threads")}
     return row | {name: options[name] for name in options if _has_column(name, options[name])}
 
 
@@ -58,9 +59,9 @@ def _has_column(name, value) -> bool:
     return name in _OPTION_COLUMNS and isinstance(value, _OPTION_COLUMNS[name])
 
 
-def _params(spec) -> dict:
-    params = {name: value for name, value in spec["options"].items() if not _has_column(name, value)}
-    return params | {name: spec[name] for name in ("label", "test") if spec.get(name)}
+def _params(run) -> dict:
+    params = {name: value for name, value in run.options.items() if not _has_column(name, value)}
+    return params | {name: getattr(run, name) for name in ("label", "test") if getattr(run, name)}
 
 
 def in_words(row) -> str:

@@ -13,6 +13,7 @@ from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 from rfx.fitting.calibration import Calibration
 from rfx.options import Option
+from rfx.records.run import Run
 
 CV = Option("cv", int, "Parts of the training rows.", low=2, high=1000)
 HOLDOUT = Option("holdout", float, "Share of the training rows.", low=0, high=0.5, open_low=True)
@@ -33,32 +34,32 @@ class HeldOut:
     decisions: list[np.ndarray]
 
 
-def check(spec: dict) -> None:
-    """Refuse with a UsageError a spec's cv, holdout and calibrate where they are out of range, or for what is not held out."""
+def check(run: Run) -> None:
+    """Refuse with a UsageError the cv, holdout and calibrate where they are out of range, or for what is not held out."""
     for option in (CV, HOLDOUT):
-        if spec.get(option.name) is not None:
-            option.convert(spec[option.name])
-    if spec.get("cv") is not None and spec.get("holdout") is not None:
-        raise UsageError(f"--cv is {spec['cv']} and --holdout is {spec['holdout']:g}; give one of the two")
-    asked = [name for name in ("cv", "holdout", "calibrate") if spec.get(name) is not None]
-    if asked and spec.get("stream"):
+        if getattr(run, option.name) is not None:
+            option.convert(getattr(run, option.name))
+    if run.cv is not None and run.holdout is not None:
+        raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; give one of the two")
+    asked = [name for name in ("cv", "holdout", "calibrate") if getattr(run, name) is not None]
+    if asked and run.stream:
         raise UsageError(f"--{asked[0]} needs all rows in memory; leave out --stream, or give --test FILE")
-    if spec.get("calibrate") is not None and spec["options"].get("task") == "regression":
+    if run.calibrate is not None and run.options.get("task") == "regression":
         raise UsageError("--calibrate is for classes, but the task is regression")
 
 
-def judged(spec: dict, split, final, progress=None) -> HeldOut:
-    """The held-out rows of the spec's cv or holdout, judged by models of the spec; final: the trained method of all rows.
+def judged(run: Run, split, final, progress=None) -> HeldOut:
+    """The held-out rows of the run's cv or holdout, judged by models of the run; final: the trained method of all rows.
 
     Raises DataError where there are too few rows.
     """
     y, classes = np.asarray(split.y_train), final.task != "regression"
-    share = None if spec.get("cv") else spec.get("holdout") or SHARE
-    parts = folds(y, classes, spec.get("seed") or 0, spec.get("cv"), share, split.schema)
-    options = {name: value for name, value in spec["options"].items() if value is not None} | {"task": final.task}
+    share = None if run.cv else run.holdout or SHARE
+    parts = folds(y, classes, run.seed, run.cv, share, split.schema)
+    options = run.given() | {"task": final.task}
     found, rows = [], []
     for number, (kept, out) in enumerate(parts):
-        trainer = replace(methods.create(spec["method"], seed=spec.get("seed"), **options), schema=split.schema)
+        trainer = replace(methods.create(run.method, seed=run.seed, **options), schema=split.schema)
         tell = None
         if progress is not None:
             tell = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
@@ -68,7 +69,7 @@ def judged(spec: dict, split, final, progress=None) -> HeldOut:
         points = trained.path or [trained]
         found.append([_in_units(final, point, point.decision_function(X_out)) for point in points])
         rows.append(out)
-    by = f"{len(parts)}-fold cross-validation" if spec.get("cv") else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
+    by = f"{len(parts)}-fold cross-validation" if run.cv else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
     return HeldOut(by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)])
 
 

@@ -1,16 +1,17 @@
 """Where the runs of a plan are made: in processes of this machine, or by Dask's workers; the same few words for either.
 
-take(todo): begin what there is room for, and take it off the list. ended(): (spec, row) of each run that has ended since, one by one,
-so that a row is written before the next is asked for. at_work(): the spec of each that runs, and the last step that its solver told,
-None before any. withdraw(dataset): the specs taken with that data set that have not begun, which are given up. stop(): end everything
-at once; the specs of those that ran.
+take(todo): begin what there is room for, and take it off the list. ended(): (run, row) of each run that has ended since, one by one,
+so that a row is written before the next is asked for. at_work(): the run of each that runs, and the last step that its solver told,
+None before any. withdraw(dataset): the runs taken with that data set that have not begun, which are given up. stop(): end everything
+at once; the runs of those that ran.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rfx import env
+from rfx.records.run import Run
 from rfx.runs import endings
 from rfx.runs.process import Child
 
@@ -23,15 +24,19 @@ class Way:
     command: list | None = None
     tells: bool = False
 
-    def child(self, spec: dict) -> Child:
-        """Begin a run."""
-        told = {name: value for name, value in spec.items() if name != "timeout"}
-        return Child(told, self.timeout or spec.get("timeout"), self.command, self.tells)
+    def child(self, run: Run, threads: int | None = None, key: str | None = None) -> Child:
+        """Begin a run.
 
-
-def job(spec: dict, threads: int | None) -> dict:
-    """What is said of a run; threads: for one that does not say how many it takes."""
-    return spec if spec.get("threads") or not threads else spec | {"threads": threads}
+        Parameters
+        ----------
+        run : Run
+        threads : int, optional
+            For one that does not say how many it takes.
+        key : str, optional
+            The run's key where it was asked for: it fails where its data are others here.
+        """
+        told = replace(run, timeout=None, threads=run.threads or threads).as_dict() | ({"key": key} if key else {})
+        return Child(told, self.timeout or run.timeout, self.command, self.tells)
 
 
 @contextmanager
@@ -54,26 +59,26 @@ class Local:
         self.jobs, self.way = jobs, way
         self.children = []
 
-    def at_work(self) -> list[tuple[dict, dict | None]]:
-        return [(spec, child.heard()) for spec, child in self.children]
+    def at_work(self) -> list[tuple[Run, dict | None]]:
+        return [(run, child.heard()) for run, child in self.children]
 
-    def take(self, todo: list[dict]) -> None:
+    def take(self, todo: list[Run]) -> None:
         threads = max(1, env.threads() // self.jobs) if self.jobs > 1 else None
         while todo and len(self.children) < self.jobs:
-            spec = todo.pop(0)
-            self.children.append((spec, self.way.child(job(spec, threads))))
+            run = todo.pop(0)
+            self.children.append((run, self.way.child(run, threads)))
 
-    def ended(self) -> Iterator[tuple[dict, dict]]:
-        for spec, child in list(self.children):
+    def ended(self) -> Iterator[tuple[Run, dict]]:
+        for run, child in list(self.children):
             if child.finished():
-                self.children.remove((spec, child))
-                yield spec, endings.row_of(spec, child.ending())
+                self.children.remove((run, child))
+                yield run, endings.row_of(run, child.ending())
 
-    def withdraw(self, dataset: str) -> list[dict]:
+    def withdraw(self, dataset: str) -> list[Run]:
         return []  # what is taken begins at once
 
-    def stop(self) -> list[dict]:
+    def stop(self) -> list[Run]:
         for _, child in self.children:
             child.kill()
-        specs, self.children = [spec for spec, _ in self.children], []
-        return specs
+        runs, self.children = [run for run, _ in self.children], []
+        return runs

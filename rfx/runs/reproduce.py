@@ -52,7 +52,7 @@ class Step:
 
     @property
     def datasets(self) -> list[str]:
-        return list(dict.fromkeys(run["dataset"].partition(":")[0] for run in self.todo))
+        return list(dict.fromkeys(run.dataset.partition(":")[0] for run in self.todo))
 
 
 def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
@@ -139,7 +139,7 @@ def run(steps: list[Step], jobs: int, say) -> int:
     for step in steps:
         if step.without:
             continue
-        alone = any(run.get("fixed_threads") for run in step.plan.runs)
+        alone = any(run.fixed_threads for run in step.plan.runs)
         start, before = time.monotonic(), _processor()
         try:
             summary = runner.run(step.plan, step.path, 1 if alone else jobs, report=say)

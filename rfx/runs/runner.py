@@ -13,6 +13,7 @@ from rfx import interrupts
 from rfx.errors import ClusterError
 from rfx.plans.plan import Plan, describe
 from rfx.records import keys, results, traces
+from rfx.records.run import Run
 from rfx.runs import endings, pools
 from rfx.runs.child import NO_DATA
 from rfx.runs.process import NAP
@@ -49,7 +50,7 @@ class Summary:
         }  # fmt: skip
 
 
-def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=()) -> list[dict]:
+def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=()) -> list[Run]:
     """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs that are traced.
 
     A row that is ok is never made again, unless a trace of it is asked for and not there. One that was interrupted, has no
@@ -59,7 +60,7 @@ def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=())
     found = keys.rows_of(plan.runs, rows)
 
     def settled(run, row):
-        if row["status"] == "ok" and run.get("trace") and row["key"] not in traced:
+        if row["status"] == "ok" and run.trace and row["key"] not in traced:
             return False
         again = row["status"] in (None, "interrupted") or row["params"].get("error") == NO_DATA or retry_failed
         return row["status"] == "ok" or not again
@@ -87,7 +88,7 @@ def run(
     report : callable
         Gets one line a run.
     command : list of str, optional
-        The child's command line, to which the spec is added.
+        The child's command line, to which the run is added as JSON.
     trace : path, optional
         The file for the traces of the runs that ask for one; by default it is beside the results.
     progress : callable, optional
@@ -109,7 +110,7 @@ def run(
     with results.exclusive(path), interrupts.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
         trace = trace or traces.beside(path)
-        asked = any(run.get("trace") for run in plan.runs)
+        asked = any(run.trace for run in plan.runs)
         if asked:
             traces.check(trace)
         todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else ())
@@ -138,17 +139,17 @@ class _Desk:
                 self.pool.take(todo)
                 self.tell()
                 done = self.done
-                for spec, row in self.pool.ended():
-                    self.write(spec, row)
-                    self.leave_out(spec["dataset"], row, todo)
+                for run, row in self.pool.ended():
+                    self.write(run, row)
+                    self.leave_out(run.dataset, row, todo)
                 if self.done == done:
                     time.sleep(NAP)
         except KeyboardInterrupt:
             with suppress(ClusterError):
-                for spec, row in self.pool.ended():
-                    self.write(spec, row)
-            for spec in self.pool.stop():
-                self.write(spec, endings.failure(spec, "interrupted", "interrupted while it ran"))
+                for run, row in self.pool.ended():
+                    self.write(run, row)
+            for run in self.pool.stop():
+                self.write(run, endings.failure(run, "interrupted", "interrupted while it ran"))
             raise
 
     def leave_out(self, dataset, row, todo):
@@ -156,22 +157,22 @@ class _Desk:
         if row["params"].get("error") != NO_DATA or dataset in self.without:
             return
         self.without.add(dataset)
-        out = self.pool.withdraw(dataset) + [spec for spec in todo if spec["dataset"] == dataset]
-        todo[:] = [spec for spec in todo if spec["dataset"] != dataset]
-        for spec in out:
-            lacking = endings.failure(spec, "failed", row["message"])
+        out = self.pool.withdraw(dataset) + [run for run in todo if run.dataset == dataset]
+        todo[:] = [run for run in todo if run.dataset != dataset]
+        for run in out:
+            lacking = endings.failure(run, "failed", row["message"])
             lacking["params"]["error"] = NO_DATA
-            self.write(spec, lacking)
+            self.write(run, lacking)
 
     def tell(self):
         if self.progress is None:
             return
-        now = self.done, self.total, [(describe(spec), step) for spec, step in self.pool.at_work()]
+        now = self.done, self.total, [(describe(run), step) for run, step in self.pool.at_work()]
         if now != self.told:
             self.told = now
             self.progress(*now)
 
-    def write(self, spec, row):
+    def write(self, run, row):
         steps = row.pop("trace", None)
         if steps:
             # Before the row: a run that has one is not made again.
@@ -179,4 +180,4 @@ class _Desk:
         results.append(self.path, row)
         self.done += 1
         self.tell()
-        self.report(f"[{self.done}/{self.total}] {describe(spec)}: {endings.in_words(row)}")
+        self.report(f"[{self.done}/{self.total}] {describe(run)}: {endings.in_words(row)}")

@@ -13,6 +13,7 @@ from rfx.data.reading import Reading
 from rfx.errors import DataError
 from rfx.options import Path as LamPath
 from rfx.records import keys, results, traces
+from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, streamed
 
 # what info holds that has a column of its own; the rest of info goes into params
@@ -21,25 +22,22 @@ _NOT_IN_ROW = IN_COLUMNS | {"scores"}
 _HELD_OUT = ("cv", "holdout", "calibrate")
 
 
-def train(spec: dict, elsewhere: Callable | None = None):
-    """Train the method of a spec on the training rows of its data: (Pipeline, data.Split).
+def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None = None):
+    """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
 
-    spec: dataset (name or file), split, test, method, options (dict), seed, threads, label, zero_based, train_score, cv, holdout,
-    calibrate (see heldout), sample_weight (file), trace, curve (see streamed), reading (of a table, the fields of
-    data.reading.Reading), strict, stream, n_inputs, checkpoint, every, resume, scheduler, parts, progress.
-    elsewhere: trains on rows that are not in this process, as `rfx.distributed.training.train` does.
+    elsewhere: trains on rows that are not in this process, as `rfx.distributed.training.train` does. progress: told of every step.
     """
-    held_out.check(spec)
-    options = {key: value for key, value in spec["options"].items() if value is not None}
-    if elsewhere is not None or spec.get("stream"):
-        trainer = methods.create(spec["method"], seed=spec.get("seed"), **options)
-        trained, split = (elsewhere or streamed.train)(trainer, spec)
+    held_out.check(run)
+    options = run.given()
+    if elsewhere is not None or run.stream:
+        trainer = methods.create(run.method, seed=run.seed, **options)
+        trained, split = (elsewhere or streamed.train)(trainer, run, progress)
     else:
-        split = load(spec)
-        if spec.get("sample_weight"):
-            split.weights = rowweights.read(spec["sample_weight"], len(split.y_train))
-        trainer = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
-        trainer, listening = streamed.prepared(trainer, spec, split)
+        split = load(run)
+        if run.sample_weight:
+            split.weights = rowweights.read(run.sample_weight, len(split.y_train))
+        trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
+        trainer, listening = streamed.prepared(trainer, run, split, progress)
         trainer = replace(trainer, schema=split.schema)
         trained = held_out.fit(trainer, split, **listening)
     made = {
@@ -49,54 +47,54 @@ def train(spec: dict, elsewhere: Callable | None = None):
         "threads": env.threads(),
         "dtype": str(trained.settings.get("dtype", "float64")),
         "peak_rss_mb": env.peak_rss_mb(),
-        "label": spec.get("label"),
-        "key": keys.key(spec),
+        "label": run.label,
+        "key": keys.key(run),
         "n_classes": 0 if trained.classes is None else len(trained.classes),
     }
-    if spec.get("sample_weight"):
-        made["sample_weight"] = Path(spec["sample_weight"]).name
+    if run.sample_weight:
+        made["sample_weight"] = Path(run.sample_weight).name
     return trained.with_info(**made), split
 
 
-def load(spec: dict):
-    """The data of a spec."""
+def load(run: Run):
+    """The data of a run."""
     return data.load(
-        spec["dataset"],
-        split=spec.get("split"),
-        test=spec.get("test"),
-        zero_based=bool(spec.get("zero_based")),
-        seed=spec.get("seed") or 0,
-        reading=Reading(**spec.get("reading") or {}),
-        strict=bool(spec.get("strict")),
-        task=(spec.get("options") or {}).get("task"),
+        run.dataset,
+        split=run.split,
+        test=run.test,
+        zero_based=run.zero_based,
+        seed=run.seed,
+        reading=run.reading or Reading(),
+        strict=run.strict,
+        task=run.options.get("task"),
     )
 
 
-def execute(spec: dict, model: Path | None = None, elsewhere: Callable | None = None) -> dict:
+def execute(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> dict:
     """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row.
 
-    The score is on the test rows; where there are none, on training rows held out as cv or holdout of the spec say, which params
-    then has as scored_on. What is held out besides test rows is in params as held_out_score. With train_score in the spec, and
+    The score is on the test rows; where there are none, on training rows held out as cv or holdout of the run say, which params
+    then has as scored_on. What is held out besides test rows is in params as held_out_score. With train_score in the run, and
     where there is no other score, params has the score on the training rows: train_score, and train_relative_error for regression.
-    Beside another score it is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the spec,
+    Beside another score it is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the run,
     the row has the solver's steps under that name, which is no column: they go into a file of their own.
     """
-    trained, split = train(spec, elsewhere)
-    return _rows(spec, trained, split, [trained], [model])[0]
+    trained, split = train(run, elsewhere, progress)
+    return _rows(run, trained, split, [trained], [model], progress)[0]
 
 
-def _rows(spec, method, split, points, paths) -> list[dict]:
+def _rows(run: Run, method, split, points, paths, progress) -> list[dict]:
     """A row for each of the trained methods `points`, which are saved to the `paths`; method: the one that they are points of."""
-    held = held_out.judged(spec, split, method, spec.get("progress")) if any(spec.get(name) for name in _HELD_OUT) else None
-    if spec.get("calibrate"):
+    held = held_out.judged(run, split, method, progress) if any(getattr(run, name) for name in _HELD_OUT) else None
+    if run.calibrate:
         calibrated = []
-        for point, curve in zip(points, held_out.calibrated(spec["calibrate"], held, method), strict=True):
+        for point, curve in zip(points, held_out.calibrated(run.calibrate, held, method), strict=True):
             calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))
         points = calibrated
-    return [_row_of(spec, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
+    return [_row_of(run, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
 
 
-def _row_of(spec, split, method, held, place, point, path) -> dict:
+def _row_of(run, split, method, held, place, point, path) -> dict:
     """The row of `point`, the model number `place` of `method`; the model file has its scores, too."""
     metric = "rmse" if method.task == "regression" else "accuracy"
     evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
@@ -118,10 +116,10 @@ def _row_of(spec, split, method, held, place, point, path) -> dict:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
     point = point.with_info(scores=[{"metric": metric, "score": score, "on": words} for score, words in told])
     found = row(point, point.save(path), evaluation)
-    if known and spec.get("train_score") and "train_score" not in more:
+    if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
     found["params"] |= more
-    return _traced(found, point, spec)
+    return _traced(found, point, run)
 
 
 def _on_training_rows(method, split) -> dict:
@@ -129,8 +127,8 @@ def _on_training_rows(method, split) -> dict:
     return {f"train_{name}": scores[name] for name in ("score", "relative_error") if name in scores}
 
 
-def _traced(row, method, spec):
-    return row | {"trace": traces.of(method)} if spec.get("trace") else row
+def _traced(row, method, run):
+    return row | {"trace": traces.of(method)} if run.trace else row
 
 
 def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
@@ -140,15 +138,15 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
     return [model.with_name(f"{model.stem}-lam{name}{model.suffix}") for name in LamPath.names(LamPath.values(lam_path))]
 
 
-def execute_path(spec: dict, model: Path | None = None, elsewhere: Callable | None = None) -> list[dict]:
-    """Run a spec with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
-    trained, split = train(spec, elsewhere)
+def execute_path(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> list[dict]:
+    """Make a run with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
+    trained, split = train(run, elsewhere, progress)
     points = list(trained.path)
-    paths = model_files(model, spec["options"]["lam_path"]) if model else [None] * len(points)
-    options = {name: value for name, value in spec["options"].items() if name != "lam_path"}
-    along = spec["options"]["lam_path"]
-    points = [point.with_info(key=keys.key(spec | {"options": options | {"lam": point.info["lam"], "along": along}})) for point in points]
-    return _rows(spec, trained, split, points, paths)
+    paths = model_files(model, run.options["lam_path"]) if model else [None] * len(points)
+    options = {name: value for name, value in run.options.items() if name != "lam_path"}
+    along = run.options["lam_path"]
+    points = [point.with_info(key=keys.key(replace(run, options=options | {"lam": point.info["lam"], "along": along}))) for point in points]
+    return _rows(run, trained, split, points, paths, progress)
 
 
 def evaluate(method, X, y, detailed: bool = False) -> dict:

@@ -6,43 +6,44 @@ from pathlib import Path
 from rfx import data, files, methods
 from rfx.data import archives, encodings, foreign, tables
 from rfx.data.loading import Split
-from rfx.data.reading import FileFormat, Reading
+from rfx.data.reading import FileFormat
 from rfx.data.schema import Schema
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
+from rfx.records.run import Run
 
 
-def prepared(trainer, spec: dict, split=None) -> tuple:
-    """(trainer, what its fit is told besides the rows) by a spec: checkpoints, progress, the curve over the split's test rows.
+def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
+    """(trainer, what its fit is told besides the rows) by a run: checkpoints, progress, the curve over the split's test rows.
 
     A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have, and for weights
     of the rows of a stream.
     """
-    if spec.get("stream") and spec.get("sample_weight"):
+    if run.stream and run.sample_weight:
         raise UsageError("--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows by --class-weight")
-    asked = [name for name in ("checkpoint", "every", "resume", "stream") if spec.get(name)]
-    listening = {"progress": spec.get("progress")}
+    asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
+    listening = {"progress": progress}
     if not hasattr(trainer, "fit_stream"):
         if not asked:
-            return trainer, listening | _watched(trainer, spec, split)
+            return trainer, listening | _watched(trainer, run, split)
         raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}")
-    if (spec.get("every") or spec.get("resume")) and not spec.get("checkpoint"):
+    if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
-    if spec.get("checkpoint"):
-        trainer = trainer.keep(spec["checkpoint"], spec.get("every"), bool(spec.get("resume")))
-    if (spec.get("curve") or spec.get("trace")) and split is not None and split.X_test is not None:
-        if spec.get("curve") == "exact":
+    if run.checkpoint:
+        trainer = trainer.keep(run.checkpoint, run.every, bool(run.resume))
+    if (run.curve or run.trace) and split is not None and split.X_test is not None:
+        if run.curve == "exact":
             listening |= {"held_out": (split.X_test, _exact(trainer, split)), "squared": True}
         else:
             listening["held_out"] = split.X_test, split.y_test
     return trainer, listening
 
 
-def _watched(trainer, spec, split) -> dict:
+def _watched(trainer, run, split) -> dict:
     """The error on the split's test rows into the trace of a method that does not learn batch by batch, where that is asked for."""
-    if not spec.get("curve"):
+    if not run.curve:
         return {}
-    if spec["curve"] != "test" or not spec.get("trace"):
+    if run.curve != "test" or not run.trace:
         raise UsageError(f'method {trainer.name} has its curve in its trace alone: curve = "test" with a trace')
     if split.X_test is None:
         raise UsageError(f"there are no test rows to draw the curve of {trainer.name} over; name some")
@@ -57,12 +58,12 @@ def _exact(trainer, split):
     return exact.fit(split.X_train, split.y_train).predict(split.X_test)
 
 
-def train(trainer, spec: dict) -> tuple:
-    """(Pipeline, Split) of training on the file or standard input of a spec; the Split has the test rows, which must fit into memory."""
-    path, n_inputs = spec["dataset"], spec.get("n_inputs")
-    if spec.get("split"):
-        raise UsageError(f"--split is {spec['split']}, but a stream is not split; give --test FILE")
-    plain, reading = archives.plain_name(path), _reading(spec)
+def train(trainer, run: Run, progress=None) -> tuple:
+    """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test rows, which must fit into memory."""
+    path, n_inputs = run.dataset, run.n_inputs
+    if run.split:
+        raise UsageError(f"--split is {run.split}, but a stream is not split; give --test FILE")
+    plain, reading = archives.plain_name(path), run.how_to_read()
     if _is_csv(path, reading):
         if n_inputs:
             raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
@@ -76,14 +77,10 @@ def train(trainer, spec: dict) -> tuple:
         source = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
         schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
-    if spec.get("test"):
-        split.X_test, split.y_test = _test_rows(spec, source, schema)
-    trainer, listening = prepared(replace(trainer, schema=schema), spec, split)
+    if run.test:
+        split.X_test, split.y_test = _test_rows(run, source, schema)
+    trainer, listening = prepared(replace(trainer, schema=schema), run, split, progress)
     return trainer.fit_stream(source, **listening), split
-
-
-def _reading(spec) -> Reading:
-    return Reading(**spec.get("reading") or {}, zero_based=spec.get("zero_based") or None)
 
 
 def _is_csv(path, reading) -> bool:
@@ -109,9 +106,9 @@ def _width(path, reading):
     return widest or None
 
 
-def _test_rows(spec, source, schema):
-    test = str(spec["test"])
+def _test_rows(run, source, schema):
+    test = str(run.test)
     if Path(test).exists():
-        return tables.other_rows(test, schema, source.n_inputs, _reading(spec), strict=bool(spec.get("strict")))
+        return tables.other_rows(test, schema, source.n_inputs, run.how_to_read(), strict=bool(run.strict))
     loaded = data.load(test)
     return loaded.X_test, loaded.y_test

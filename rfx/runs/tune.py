@@ -19,6 +19,7 @@ from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting.bandwidth import has_gamma
 from rfx.fitting.calibration import Calibration
 from rfx.records import keys, results
+from rfx.records.run import Run
 from rfx.runs import held_out, metrics
 
 # What can be searched: the option that is a method's size (None: it has none), and the sizes of the rounds.
@@ -84,7 +85,7 @@ class Search:
 
     def __init__(
         self, split, names: Iterable[str], given: dict, *, kernels_asked=(), metric=None, cv=None, holdout=None, seed=0,
-        budget: float = 300.0, trials: int | None = None, results_file=None, source: dict | None = None, tell: Callable | None = None,
+        budget: float = 300.0, trials: int | None = None, results_file=None, source: Run | None = None, tell: Callable | None = None,
     ):  # fmt: skip
         self.X, self.y, self.names, self.given, self.seed = split.X_train, np.asarray(split.y_train), list(names), given, seed
         self.task, self.split = given["task"], split
@@ -97,7 +98,7 @@ class Search:
         self.parts = held_out.folds(self.y, self.task != "regression", seed, cv, share, split.schema)
         self.how = {"cv": cv, "holdout": None if cv else holdout or held_out.SHARE}
         self.kernels_asked, self.file = list(kernels_asked), results_file
-        self.source = source or {"dataset": split.name, "split": split.split}
+        self.source = source or Run(dataset=split.name, split=split.split, method="")
         known = results.read(results_file) if results_file is not None and results_file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
         self.outcomes: list[Outcome] = []
@@ -306,18 +307,18 @@ class Search:
 
     # ------------------------------------------------------------------ rows
 
-    def _spec(self, candidate: Candidate, number: int) -> dict:
+    def _run(self, candidate: Candidate, number: int) -> Run:
         label = f"tune {number} {self.metric} {'cv' if self.how['cv'] else 'holdout'} {self.how['cv'] or self.how['holdout']:g}"
         fixed = {name: value for name, value in self.given.items() if name in methods.get(candidate.method).declared()}
-        return self.source | {"method": candidate.method, "seed": self.seed, "label": label, "options": fixed | candidate.options()}
+        return replace(self.source, method=candidate.method, seed=self.seed, label=label, options=fixed | candidate.options())
 
     def _key(self, candidate, number) -> str:
-        return keys.key(self._spec(candidate, number) | {"lams": self._lams(candidate.method)})
+        return keys.key(self._run(candidate, number), lams=self._lams(candidate.method))
 
     def _row(self, found: Outcome) -> dict:
-        spec = self._spec(found.candidate, found.round)
-        params = {name: value for name, value in spec["options"].items() if name not in results.COLUMNS and value is not None}
-        params |= {"label": spec["label"], "path": found.path, "round": found.round, "parts": found.parts}
+        run = self._run(found.candidate, found.round)
+        params = {name: value for name, value in run.options.items() if name not in results.COLUMNS and value is not None}
+        params |= {"label": run.label, "path": found.path, "round": found.round, "parts": found.parts}
         return {
             "key": self._key(found.candidate, found.round), "status": "ok", "dataset": self.split.name, "split": self.split.split,
             "task": self.task, "n_train": found.rows, "n_test": len(self.parts[0][1]), "n_inputs": self.X.shape[1],

@@ -44,7 +44,7 @@ def one(path: Path, text: str) -> bool:
     except RfxError as error:
         assert len(str(error)) < 2000 and "\n" not in str(error), f"no sentence: {error}"
         return False
-    assert loaded.runs and all(run["dataset"] and run["method"] for run in loaded.runs)
+    assert loaded.runs and all(run.dataset and run.method for run in loaded.runs)
     return True
 
 

@@ -45,18 +45,18 @@ def start() -> dict[str, list[dict]]:
         wanted = plan.small(name, known) or plan.load(name, False, known)
         rows = []
         for run in wanted.runs[:150]:
-            options = run["options"]
+            options = run.options
             has = lambda key, kind, options=options: isinstance(options.get(key), kind)
             rows.append({
-                "key": keys.key(run), "status": "ok", "dataset": run["dataset"], "split": run.get("split"), "task": "binary",
-                "n_train": 100, "n_test": 50, "n_inputs": 5, "method": run["method"], "kernel": options.get("kernel", "gaussian"),
+                "key": keys.key(run), "status": "ok", "dataset": run.dataset, "split": run.split, "task": "binary",
+                "n_train": 100, "n_test": 50, "n_inputs": 5, "method": run.method, "kernel": options.get("kernel", "gaussian"),
                 "solver": "rfx", "lam": options["lam"] if has("lam", (int, float)) else 1.0,
-                "n_features": options["n_features"] if has("n_features", int) else 100, "seed": run["seed"], "metric": "accuracy",
+                "n_features": options["n_features"] if has("n_features", int) else 100, "seed": run.seed, "metric": "accuracy",
                 "score": 0.5 + number.random() / 3, "model_size": 10, "model_bytes": 1000, "seconds_features": 0.1, "seconds_fit": 0.2,
                 "seconds_predict": 0.1, "peak_rss_mb": 100.0, "objective": 1.0, "gap": 1e-9, "n_iter": 5, "converged": True,
-                "threads": run.get("threads", 1), "dtype": "float32", "cpu": "a processor", "rfx": "1",
+                "threads": run.threads or 1, "dtype": "float32", "cpu": "a processor", "rfx": "1",
                 "params": MORE | {key: value for key, value in options.items() if key not in results.COLUMNS}
-                | ({"label": run["label"]} if run.get("label") else {}),
+                | ({"label": run.label} if run.label else {}),
             })  # fmt: skip
         if rows:
             found[name] = rows

@@ -57,7 +57,7 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
         for status, reason in _became(run, row):
             counts[status] += 1
             if status != "ok":
-                groups[status, run["dataset"], run["method"], reason] = groups.get((status, run["dataset"], run["method"], reason), 0) + 1
+                groups[status, run.dataset, run.method, reason] = groups.get((status, run.dataset, run.method, reason), 0) + 1
     found.counts = counts
     found.groups = [Group(*what, n) for what, n in groups.items()]
     found.type_this = _commands(found, wanted.runs, by_key, folder)
@@ -67,7 +67,7 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
 def _became(run, row) -> list[tuple[str, str]]:
     """(status, reason) of a run: ok and perhaps what mars it, or why there is no result."""
     if row is None:
-        return [("missing", _why_missing(run["dataset"]))]
+        return [("missing", _why_missing(run.dataset))]
     if row["status"] != "ok":
         return [(row["status"] or "interrupted", row["message"] or "no reason was written")]
     marred = [("unconverged", f"the solver ended as {row['params'].get('ended') or 'not converged'}")] if row["converged"] is False else []
@@ -87,7 +87,7 @@ def _commands(found, runs, by_key, folder) -> list[tuple[str, str]]:
     path = f"{folder}/{found.name}{'-quick' if found.quick else ''}.csv"
     run = f"rfx run {found.name}{' --quick' if found.quick else ''} --results {path}"
     commands = []
-    without = sorted({run["dataset"] for run in runs if (row := by_key.get(keys.key(run))) and row["params"].get("error") == NO_DATA})
+    without = sorted({run.dataset for run in runs if (row := by_key.get(keys.key(run))) and row["params"].get("error") == NO_DATA})
     if without:
         commands.append(("data that could not be had", f"rfx fetch {' '.join(name.partition(':')[0] for name in without)}"))
     if found.counts["missing"] or found.counts["interrupted"] or without:

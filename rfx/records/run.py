@@ -1,0 +1,126 @@
+"""A run: one training and its evaluation, as a plan or a command asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rfx.data.reading import Reading
+from rfx.errors import UsageError, or_near
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What determines the outcome of a run, and how it is made.
+
+    Parameters
+    ----------
+    dataset : str
+        A data set's name, or a file.
+    method : str
+    options : dict
+        What the method is given; words such as ``validation`` are still words.
+    seed : int
+    split : str, optional
+        One of the data set's splits.
+    test : str, optional
+        A file or data set with test rows.
+    label : str, optional
+        Tells runs of a plan apart.
+    threads : int, optional
+    fixed_threads : bool
+        Threads are what the run is about: they tell it from others.
+    timeout : float, optional
+        Seconds after which it is ended.
+    zero_based : bool
+        Indices of LIBSVM text begin at 0.
+    reading : Reading, optional
+        How a table is read.
+    strict : bool
+        Unknown categories are refused.
+    sample_weight : str, optional
+        A file with a weight for each training row.
+    cv, holdout : int, float, optional
+        Score on training rows that are held out: parts of a cross-validation, or a share.
+    calibrate : str, optional
+        How probabilities are made of decision values.
+    train_score : bool
+        Score the training rows, too.
+    curve : str, optional
+        Error on the test rows as training goes on: ``test``, or ``exact`` against the exact solution.
+    trace : bool
+        Keep what the solver reports step by step.
+    stream : bool
+        Read the rows as they are needed.
+    n_inputs : int, optional
+        Columns of a stream of LIBSVM text.
+    checkpoint : str, optional
+        A file that training goes on from when it is interrupted.
+    every : int, optional
+        Steps between two checkpoints.
+    resume : bool
+        Go on from the checkpoint.
+    scheduler : str, optional
+        The Dask scheduler whose workers have the rows.
+    parts : int, optional
+        Parts that these cut the rows into.
+    """
+
+    dataset: str
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    split: str | None = None
+    test: str | None = None
+    label: str | None = None
+    threads: int | None = None
+    fixed_threads: bool = False
+    timeout: float | None = None
+    zero_based: bool = False
+    reading: Reading | None = None
+    strict: bool = False
+    sample_weight: str | None = None
+    cv: int | None = None
+    holdout: float | None = None
+    calibrate: str | None = None
+    train_score: bool = False
+    curve: str | None = None
+    trace: bool = False
+    stream: bool = False
+    n_inputs: int | None = None
+    checkpoint: str | None = None
+    every: int | None = None
+    resume: bool = False
+    scheduler: str | None = None
+    parts: int | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Run:
+        """The run of these values by name, such as those of JSON; UsageError for a name that there is not."""
+        for name in values:
+            if name not in _DEFAULTS:
+                raise UsageError(f"a run has no {name!r:.80}{or_near(name, _DEFAULTS, 'it has')}")
+        known = {name: _DEFAULTS[name] if value is None else value for name, value in values.items()}
+        if isinstance(known.get("reading"), Mapping):
+            lists = known["reading"].items()
+            known["reading"] = Reading(**{name: tuple(value) if isinstance(value, list) else value for name, value in lists})
+        return cls(**known)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Data set, method, options, seed, and what is not as it is by default; JSON can hold it."""
+        found = {name: value for name in _DEFAULTS if (value := getattr(self, name)) != _DEFAULTS[name] and name != "options"}
+        if self.reading is not None:
+            found["reading"] = self.reading.given()
+        return {"dataset": self.dataset, "method": self.method, "options": dict(self.options), "seed": self.seed} | found
+
+    def how_to_read(self) -> Reading:
+        """How the rows are read, the base of LIBSVM's indices included."""
+        return replace(self.reading or Reading(), zero_based=self.zero_based or None)
+
+    def given(self) -> dict[str, Any]:
+        """The options that are not None."""
+        return {name: value for name, value in self.options.items() if value is not None}
+
+
+_DEFAULTS = {one.name: None if one.name in ("dataset", "method", "options") else one.default for one in fields(Run)}

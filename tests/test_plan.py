@@ -62,7 +62,7 @@ def test_grid_set_and_skip(write):
         assert run.options["n_features"] == (50 if run.dataset == "census" else 100)
         assert run.seed == (3 if run.dataset == "census" else 0)
         assert ("gamma" in run.options) == (run.label == "tuned")
-        assert json.loads(json.dumps(run)) == run
+        assert Run.of(json.loads(json.dumps(run.as_dict()))) == run
 
 
 def test_quick_keeps_sets_and_skips(write):

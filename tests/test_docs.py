@@ -3,11 +3,13 @@
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from rfx import papers
 from rfx.cli import COMMANDS, cli
 from rfx.data import registry
 
@@ -98,7 +100,19 @@ def test_make_targets_exist():
     used = set(re.findall(r"`make ([a-z0-9-]+[a-z0-9])`", "".join(DOCS.values())))
     used |= {line.split()[1] for line in LINES if line.split()[0] == "make"}
     assert {"demo", "test", "help", "install", "lint", "coverage", "test-oldest", "benchmark"} <= used
-    assert used <= targets
+    made = {name.removeprefix("reproduce-") for name in used - targets}
+    known = {*papers.tables(), *papers.figures(), *(f"yen2014-{name}" for name in ("table1", "table2", "figure1", "corollary1"))}
+    for name in made:
+        whole = name.removesuffix("-quick")
+        assert whole in known or f"yen2014-{whole}" in known, name
+    assert "table1" in made and len(made) > 10
+
+
+def test_make_asks_rfx_for_what_its_target_is_called():
+    words = ["make", "-n", "reproduce-table1", "reproduce-wu2016-fig3-quick", "FULL=1"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    asked = [line.split("rfx reproduce ")[1].split()[0] for line in said.stdout.splitlines() if "rfx reproduce" in line]
+    assert asked == ["yen2014-table1", "wu2016-fig3-quick"] and "--full" in said.stdout
 
 
 def test_make_clean_deletes_what_it_says():

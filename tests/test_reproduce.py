@@ -185,3 +185,44 @@ def test_the_recipe_is_the_one_of_the_documents():
     text = (Path(__file__).resolve().parent.parent / "docs" / "report.md").read_text()
     lines = [line for line in CRON.splitlines() if "{" not in line] + [CRON.splitlines()[2].replace("{rfx} ", "rfx ").partition(" run ")[2]]
     assert all(line in text for line in lines), lines
+
+
+@pytest.fixture
+def a_paper(tmp_path, monkeypatch):
+    """A paper whose plan trains within a second, with a table and a figure of its rows."""
+    folder = tmp_path / "papers" / "nobody1998"
+    (folder / "plans").mkdir(parents=True)
+    (folder / "__init__.py").write_text('"""A. Nobody: Nothing, NIPS 1998."""\n')
+    run = '[[run]]\ndataset = "sphere:n=200,d=3"\nmethod = "rf"\noptions.lam = 1\n'
+    (folder / "plans" / "fig1.toml").write_text(f"{run}options.n_features = [8, 16]\n[quick]\nkeep = {{n_features = 8}}\n")
+    (folder / "plans" / "fig1-full.toml").write_text(f"{run}options.n_features = 32\n")
+    (folder / "tables.py").write_text(
+        "from rfx.reporting.tables import Table\n"
+        "TABLES = {'fig1': lambda rows, setting=None: Table('fig1', f'{len(rows)} rows', [], [], [])}\n"
+    )
+    (folder / "figures.py").write_text("from matplotlib.figure import Figure\nFIGURES = {'fig1': lambda rows, setting=None: Figure()}\n")
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder.parent)])
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.startswith("rfx.papers.nobody1998")]:
+        del sys.modules[name]
+    vars(papers).pop("nobody1998", None)
+
+
+def test_one_name_runs_its_plan_prints_its_table_and_draws_its_figure(a_paper):
+    made = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)
+    assert "nobody1998-fig1: 2 of 2 runs to do" in made("nobody1998-fig1", "--dry-run").stderr and not Path("results").exists()
+    quick = made("nobody1998-fig1-quick")
+    assert quick.return_value == 0 and "1 rows" in quick.stdout
+    assert {"nobody1998-fig1-quick.csv", "nobody1998-fig1-quick.png"} <= {path.name for path in Path("results").iterdir()}
+    assert "2 rows" in made("nobody1998-fig1").stdout
+    whole = made("nobody1998-fig1", "--full")
+    assert "3 rows" in whole.stdout and len(results.read("results/nobody1998-fig1.csv")) == 3
+    with pytest.raises(UsageError, match="no table or figure 'nobody1998-fig2' .* nobody1998-fig1"):
+        CliRunner().invoke(cli, ["reproduce", "nobody1998-fig2"], standalone_mode=False, catch_exceptions=False)
+
+
+def test_a_figure_that_makes_its_own_numbers_needs_no_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli, ["reproduce", "wu2016-fig2"], standalone_mode=False)
+    assert "results/wu2016-fig2.png" in done.stdout and [path.name for path in tmp_path.iterdir()] == ["results"]

@@ -1,11 +1,12 @@
-"""rfx reproduce: every plan of the papers, then the report."""
+"""rfx reproduce: a table or figure of a paper, or all of them and the report."""
 
 import click
 
-from rfx.cli.common import Count, force_option
+from rfx.cli.common import Count, complete_plan, force_option
 
 
-@click.command("reproduce", short_help="Run every plan of the papers, resuming, then write the report.")
+@click.command("reproduce", short_help="Make a table or figure of a paper, or all and the report.")
+@click.argument("name", required=False, shell_complete=complete_plan)
 @click.option("--paper", multiple=True, metavar="NAME", help="Only this paper (repeatable).")
 @click.option("--quick", "form", flag_value="quick", help="The small form of every plan.")
 @click.option("--full", "form", flag_value="full", help="The plans that take hours each, too.")
@@ -14,12 +15,15 @@ from rfx.cli.common import Count, force_option
 @click.option("--jobs", type=Count(), metavar="COUNT", default=1, show_default=True, help="Runs at a time; times are comparable with one.")
 @click.option("--dry-run", is_flag=True, help="Say what would be run, for how long about and what it needs, and stop.")
 @force_option
-def command(paper, form, results, output, jobs, dry_run, force):
-    """Say what will be run, for how long about and what it needs; run it; write the report.
+def command(name, paper, form, results, output, jobs, dry_run, force):
+    """Make the table or figure NAME, such as yen2014-table1: run what is missing of its plan, print the table, draw the figure.
 
+    Without NAME: say what will be run for all plans of the papers, for how long about and what it needs; run it; write the report.
     It resumes: runs that have a row are not made again. Without --quick or --full the plans that take hours each are left out.
     Exit code 0: all done; 1: a plan could not be run; 3: some rows failed or did not converge; 4: another rfx run is at it.
     """
+    if name is not None:
+        return _one(name, paper, form, results, jobs, dry_run, force)
     from rfx import papers
     from rfx.reporting.report import page
     from rfx.runs import reproduce
@@ -33,3 +37,69 @@ def command(paper, form, results, output, jobs, dry_run, force):
     code = reproduce.run(steps, jobs, lambda text: click.echo(text, err=True))
     click.echo(page.write(results, output, folders, papers.plans(), force))
     return code
+
+
+def _one(name, paper, form, results, jobs, dry_run, force) -> int:
+    """Run the plan of one table or figure, with --full that of its long rows, too; print the table and draw the figure."""
+    from pathlib import Path
+
+    from rfx import papers
+    from rfx.errors import UsageError, or_near
+    from rfx.plans import plan
+
+    if paper:
+        raise UsageError("give a NAME or --paper, not both")
+    quick = form == "quick" or name.endswith("-quick")
+    name, plans, tables, figures = name.removesuffix("-quick"), papers.plans(), papers.tables(), papers.figures()
+    builders = [own[name] for own in (tables, figures) if name in own]
+    rows = next((f"{name.partition('-')[0]}-{builder.plan}" for builder in builders if hasattr(builder, "plan")), name)
+    if not builders or (rows not in plans and not all(getattr(builder, "alone", False) for builder in builders)):
+        known = sorted({*plans, *tables, *figures})
+        raise UsageError(f"there is no table or figure {name!r:.80} with a plan{or_near(name, known, 'there are')}")
+    folder, code = Path(results), 0
+    end = "-quick" if quick else ""
+    path = folder / f"{rows}{end}.csv"
+    if not dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
+    if rows in plans:
+        todo = [rows + end] + ([f"{rows}-full"] if form == "full" and not quick and f"{rows}-full" in plans else [])
+        for one in todo:
+            ended = _ran(plan.load(one, False, plans), path, jobs, dry_run)
+            if ended not in (0, 3):
+                return ended
+            code = code or ended
+    if not dry_run:
+        _show(name, path, folder / f"{name}{end}", tables, figures, force)
+    return code
+
+
+def _ran(wanted, path, jobs, dry_run) -> int:
+    from rfx.cli.progress import Progress
+    from rfx.cli.run import dry_run as said
+    from rfx.runs import runner
+
+    if dry_run:
+        return said(wanted, path, False, None, False)
+    with Progress(wanted.name) as progress:
+        return runner.run(wanted, path, jobs, report=progress.say, progress=progress.runs).exit_code
+
+
+def _show(name, path, stem, tables, figures, force) -> None:
+    """Print the table and draw the figure of that name from the rows of a results file, where there are such."""
+    from rfx.cli.common import print_table
+    from rfx.plans.catalogue import rows_for
+    from rfx.records.results import read
+    from rfx.records.traces import beside, finder
+    from rfx.reporting import figures as figures_module
+    from rfx.reporting import tables as tables_module
+    from rfx.reporting.tables_render import render
+
+    traces = beside(path)
+    if name in tables:
+        rows = rows_for(tables[name], lambda: read(path, finder(traces)))
+        print_table(render(tables_module.build(name, rows, None, tables), "text", None), "text")
+    if name in figures:
+        rows = rows_for(figures[name], lambda: read(path, finder(traces)))
+        inputs = [("the results", path), ("the traces", traces)]
+        for drawn in figures_module.draw(name, rows, str(stem), None, figures, inputs, force):
+            click.echo(drawn)

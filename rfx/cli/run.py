@@ -34,7 +34,7 @@ from rfx.fitting.options import TIMEOUT
 )
 @click.option("--quick", is_flag=True, help="The plan's small form, for a first look.")
 @click.option("--timeout", metavar="SECONDS", help="End a run that takes longer and give it a row that says so.")
-@click.option("--dry-run", is_flag=True, help="Print the runs that would be made, and stop.")
+@click.option("--dry-run", "only_said", is_flag=True, help="Print the runs that would be made, and stop.")
 @click.option(
     "--retry-failed", is_flag=True, help="Make failed and timed-out runs again. Interrupted ones, and those without data, always are."
 )
@@ -44,7 +44,7 @@ from rfx.fitting.options import TIMEOUT
 @quiet_option
 @click.option("--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop.")
 @click.option("--example", is_flag=True, help="Print a plan with comments that runs, and stop.")
-def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry_failed, as_json, trace, log, quiet, as_list, example):
+def command(plan, results, jobs, scheduler, only, quick, timeout, only_said, retry_failed, as_json, trace, log, quiet, as_list, example):
     """Make the runs of PLAN (a name, or a TOML file) that have no row in the results file yet.
 
     Each run is a process of its own and one row. A run that fails gets a row with its reason; the others go on. Exit
@@ -74,8 +74,8 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, dry_run, retry
 
     if trace is not None:
         loaded = dataclasses.replace(loaded, runs=[dataclasses.replace(run, trace=True) for run in loaded.runs])
-    if dry_run:
-        return _dry_run(loaded, results, retry_failed, trace, as_json)
+    if only_said:
+        return dry_run(loaded, results, retry_failed, trace, as_json)
 
     from rfx.runs import runner
 
@@ -157,7 +157,7 @@ def _guard(plan, loaded, *outputs):
         files.guard(output, [*inputs, *outputs[:number]])
 
 
-def _dry_run(loaded, path, retry_failed, trace, as_json):
+def dry_run(loaded, path, retry_failed, trace, as_json):
     from pathlib import Path
 
     from rfx.plans import plan as plans

@@ -42,8 +42,6 @@ def _facts(method, size) -> dict:
 
 def _lines(method, found):
     """(heading, text) of what a person reads."""
-    import numpy as np
-
     info = found["info"]
     yield "model", f"{method.name}: {method.method.summary}"
     kernel = found["params"].get("kernel")
@@ -59,6 +57,16 @@ def _lines(method, found):
     of = f" of {info['n_features']} features" if info.get("n_features") else " support vectors" if info.get("kernel") else " parameters"
     yield "size", f"{info.get('model_size')}{of}, {found['model_bytes'] / 1024:.0f} KiB"
     yield "columns", f"{found['n_inputs']}, scaling {found['params'].get('scaling')}" + _named(found["columns"])
+    yield from _outputs(method, found)
+    for score in info.get("scores") or ():
+        yield score["metric"], f"{score['score']:.4f} on {score['on']}"
+    yield from _training(found)
+
+
+def _outputs(method, found):
+    """What is said of labels or targets."""
+    import numpy as np
+
     if found["labels"] is not None:
         yield "labels", f"{len(found['labels'])}" + _named(found["labels"])
         yield "probability", found["probabilities"] or "none; train with --calibrate or --loss logistic"
@@ -67,8 +75,11 @@ def _lines(method, found):
             ", ".join(f"{one:g}" for one in np.ravel(part)) for part in (method.target_scaler.shift, method.target_scaler.scale)
         )
         yield "target", f"scaled by {method.target_scaler.kind}: less {shift}, divided by {scale}"
-    for score in info.get("scores") or ():
-        yield score["metric"], f"{score['score']:.4f} on {score['on']}"
+
+
+def _training(found):
+    """What is said of the rows and the solver."""
+    info = found["info"]
     split = f", split {info['split']}" if info.get("split") else ""
     yield (
         "trained on",

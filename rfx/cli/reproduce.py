@@ -44,18 +44,14 @@ def _one(name, paper, form, results, jobs, dry_run, force) -> int:
     from pathlib import Path
 
     from rfx import papers
-    from rfx.errors import UsageError, or_near
+    from rfx.errors import UsageError
     from rfx.plans import plan
 
     if paper:
         raise UsageError("give a NAME or --paper, not both")
     quick = form == "quick" or name.endswith("-quick")
     name, plans, tables, figures = name.removesuffix("-quick"), papers.plans(), papers.tables(), papers.figures()
-    builders = [own[name] for own in (tables, figures) if name in own]
-    rows = next((f"{name.partition('-')[0]}-{builder.plan}" for builder in builders if hasattr(builder, "plan")), name)
-    if not builders or (rows not in plans and not all(getattr(builder, "alone", False) for builder in builders)):
-        known = sorted({*plans, *tables, *figures})
-        raise UsageError(f"there is no table or figure {name!r:.80} with a plan{or_near(name, known, 'there are')}")
+    rows = _rows_of(name, [own[name] for own in (tables, figures) if name in own], plans, {*tables, *figures})
     folder, code = Path(results), 0
     end = "-quick" if quick else ""
     path = folder / f"{rows}{end}.csv"
@@ -71,6 +67,16 @@ def _one(name, paper, form, results, jobs, dry_run, force) -> int:
     if not dry_run:
         _show(name, path, folder / f"{name}{end}", tables, figures, force)
     return code
+
+
+def _rows_of(name, builders, plans, known) -> str:
+    """The plan whose rows these builders of a table and a figure take; UsageError where there is none and one is needed."""
+    from rfx.errors import UsageError, or_near
+
+    rows = next((f"{name.partition('-')[0]}-{builder.plan}" for builder in builders if hasattr(builder, "plan")), name)
+    if not builders or (rows not in plans and not all(getattr(builder, "alone", False) for builder in builders)):
+        raise UsageError(f"there is no table or figure {name!r:.80} with a plan{or_near(name, sorted({*plans, *known}), 'there are')}")
+    return rows
 
 
 def _ran(wanted, path, jobs, dry_run) -> int:

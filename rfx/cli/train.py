@@ -152,13 +152,10 @@ def command(
 
     if curve and trace is None:
         raise UsageError("--curve goes into --trace; give --trace FILE")
-    from rfx import files, methods
-    from rfx import model as model_file
+    from rfx import methods
     from rfx.fitting import weights
-    from rfx.records import results as results_file
-    from rfx.records import traces
     from rfx.records.run import Run
-    from rfx.runs import baseline, held_out, single, streamed
+    from rfx.runs import held_out, single, streamed
 
     # a wrong option or file is refused before the data is read
     made = methods.create(method, **given)
@@ -200,36 +197,65 @@ def command(
         training.check(made, run)
     if sample_weight is not None:
         weights.check_method(made.method)
-    sources = named("--data", dataset) + named("--test", test) + ([("--sample-weight", sample_weight)] if sample_weight else [])
+    check_outputs(run, model, results, trace, force)
+    place = None if model is None else Path(model)
+    with Progress(f"training {method}", quiet) as progress:
+        execute = single.execute_path if given.get("lam_path") else single.execute
+        found = execute(run, place, elsewhere, progress.tell)
+    rows = found if isinstance(found, list) else [found]
+    _keep(rows, results, trace)
+    if given.get("lam_path"):
+        print_path(rows, as_json)
+    else:
+        print_row(rows[0], as_json)
+    _warn_of_poor(rows)
+    finish(rows)
+
+
+def check_outputs(run, model, results, trace, force):
+    """Refuse an output that is an input, another output, or a file of something else."""
+    from pathlib import Path
+
+    from rfx import files
+    from rfx import model as model_file
+    from rfx.records import results as results_file
+    from rfx.records import traces
+    from rfx.runs import single
+
+    sources = named("--data", run.dataset) + named("--test", run.test)
+    sources += [("--sample-weight", run.sample_weight)] if run.sample_weight else []
     if model is not None:
-        for path in single.model_files(Path(model), given.get("lam_path")):
+        for path in single.model_files(Path(model), run.options.get("lam_path")):
             files.guard(("--model", path), sources, model_file.KIND, force)
         model_file.check(model)
-    if checkpoint is not None:
-        files.guard(("--checkpoint", checkpoint), sources, model_file.KIND, force)
-        model_file.check(checkpoint)
+    if run.checkpoint is not None:
+        files.guard(("--checkpoint", run.checkpoint), sources, model_file.KIND, force)
+        model_file.check(run.checkpoint)
     if results is not None:
         files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
         results_file.check(results)
     if trace is not None:
         files.guard(("--trace", trace), [*sources, ("--model", model or ""), ("--results", results or "")])
         traces.check(trace)
-    place = None if model is None else Path(model)
-    with Progress(f"training {method}", quiet) as progress:
-        execute = single.execute_path if given.get("lam_path") else single.execute
-        found = execute(run, place, elsewhere, progress.tell)
-    rows = found if isinstance(found, list) else [found]
+
+
+def _keep(rows, results, trace):
+    """Append the rows and their solvers' steps to the files that are asked for."""
+    from rfx.records import results as results_file
+    from rfx.records import traces
+
     for row in rows:
         steps = row.pop("trace", None)
         if trace is not None:
             traces.append(trace, row["key"], steps)
         if results is not None:
             results_file.append(results, row)
-    if given.get("lam_path"):
-        print_path(rows, as_json)
-    else:
-        print_row(rows[0], as_json)
+
+
+def _warn_of_poor(rows):
+    """Say where a model is no better than a constant."""
+    from rfx.runs import baseline
+
     poor = [words for words in map(baseline.no_better, rows) if words]
     if poor:
         click.echo(f"rfx: {f'at {len(poor)} of {len(rows)} lambdas ' if len(rows) > 1 else ''}{poor[0]}", err=True)
-    finish(rows)

@@ -12,7 +12,6 @@ from rfx.cli.common import (
     finish,
     force_option,
     json_option,
-    named,
     print_row,
     reading,
     reading_options,
@@ -93,8 +92,8 @@ def command(
     """
     from pathlib import Path
 
-    from rfx import files, methods
-    from rfx import model as model_file
+    from rfx import methods
+    from rfx.cli.train import check_outputs
     from rfx.data import guess_task
     from rfx.errors import UsageError, or_near
     from rfx.records import results as results_file
@@ -105,33 +104,13 @@ def command(
     if method not in _methods():
         raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")
     names = AUTO if method == "auto" else (method,)
-    given: dict = {}
-    for name in names:
-        known = methods.get(name).declared()
-        given |= methods.get(name).converted({option: value for option, value in options.items() if option in known})
-    if isinstance(given.get("lam"), str) or given.get("gamma") in ("loo", "validation", "tuned"):
-        raise UsageError("--lam and --gamma are searched where they are left out; give numbers, or --gamma median or paper")
-    asked = [name.strip() for name in kernels.split(",")] if kernels else []
-    for name in asked:
-        allowed = {kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()}
-        if name not in allowed:
-            raise UsageError(f"--kernels {name!r:.80} is not among those of {method}{or_near(name, sorted(allowed), 'they are')}")
-    if asked and "kernel" in given:
-        raise UsageError(f"--kernel is {given['kernel']} and --kernels is {kernels}; give one of the two")
-    for name in names:
-        own = {option: value for option, value in given.items() if option in methods.get(name).declared()}
-        methods.create(name, **own)
+    given = _options(names, options)
+    asked = _kernels(kernels, method, names, given)
     told = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based, "strict": strict}
     told["reading"] = reading(target, ignore, categorical, dates, header, missing, encoding) or None
     source = Run.of(told | {"method": names[0], "options": given})
     held_out.check(dataclasses.replace(source, cv=cv, holdout=holdout))
-    sources = named("--data", dataset) + named("--test", test)
-    if results is not None:
-        files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
-        results_file.check(results)
-    if model is not None:
-        files.guard(("--model", model), sources + ([] if results is None else [("--results", results)]), model_file.KIND, force)
-        model_file.check(model)
+    check_outputs(source, model, results, None, force)
     seed = given.pop("seed", 0)
     loaded = single.load(dataclasses.replace(source, seed=seed))
     given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
@@ -163,6 +142,37 @@ def command(
         click.echo(f"rfx: at the edge: {words}; what lies beyond may be better", err=True)
     print_row(row | {"command": line} if as_json else row, as_json)
     finish([row])
+
+
+def _options(names, options) -> dict:
+    """The options that are given, converted and checked by each of the methods that has them."""
+    from rfx import methods
+    from rfx.errors import UsageError
+
+    given: dict = {}
+    for name in names:
+        known = methods.get(name).declared()
+        given |= methods.get(name).converted({option: value for option, value in options.items() if option in known})
+    if isinstance(given.get("lam"), str) or given.get("gamma") in ("loo", "validation", "tuned"):
+        raise UsageError("--lam and --gamma are searched where they are left out; give numbers, or --gamma median or paper")
+    for name in names:
+        methods.create(name, **{option: value for option, value in given.items() if option in methods.get(name).declared()})
+    return given
+
+
+def _kernels(text, method, names, given) -> list[str]:
+    """The kernels that --kernels lists."""
+    from rfx import methods
+    from rfx.errors import UsageError, or_near
+
+    asked = [name.strip() for name in text.split(",")] if text else []
+    allowed = sorted({kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()})
+    for name in asked:
+        if name not in allowed:
+            raise UsageError(f"--kernels {name!r:.80} is not among those of {method}{or_near(name, allowed, 'they are')}")
+    if asked and "kernel" in given:
+        raise UsageError(f"--kernel is {given['kernel']} and --kernels is {text}; give one of the two")
+    return asked
 
 
 def _line(found) -> str:

@@ -5,7 +5,7 @@ import numpy as np
 from rfx import methods
 from rfx.data.ranges import Arrays
 from rfx.errors import DataError, UsageError
-from rfx.estimators.base import lies_spread
+from rfx.estimators.base import check_columns, lies_spread
 from rfx.operators.spread.rows import SpreadRows
 from rfx.operators.spread.workers import Workers
 
@@ -19,6 +19,7 @@ def rows(estimator, X, y, trainer, encode: bool) -> tuple:
     methods.check_distributed(trainer)
     client = _client()
     names = getattr(X, "columns", None)
+    check_columns(X)
     X, y = _array(X, "X", 2), _array(y, "y", 1)
     if X.shape[0] != y.shape[0]:
         raise DataError(f"X has {X.shape[0]:,} rows, but y has {y.shape[0]:,}")

@@ -163,16 +163,16 @@ def command(
     judging = {"cv": cv, "holdout": holdout, "calibrate": calibrate}
     heldout.check(judging | streaming | {"options": given})
     made = methods.create(method, **given)
-    if parts and not scheduler:
+    if parts and scheduler is None:
         raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
     streamed.prepared(made, streaming | {"sample_weight": sample_weight})
-    if scheduler:
+    if scheduler is not None:
         from rfx.experiments import spread
 
         spread.check(made, judging | streaming | {"dataset": dataset, "split": split, "sample_weight": sample_weight, "curve": curve})
     if sample_weight is not None:
         weights.check_method(made.method)
-    sources = named("--data", dataset) + named("--test", test) + ([("--sample-weight", sample_weight)] if sample_weight else [])
+    sources = named("--data", dataset) + named("--test", test) + ([] if sample_weight is None else [("--sample-weight", sample_weight)])
     if model is not None:
         for path in single.model_files(Path(model), given.get("lam_path")):
             files.guard(("--model", path), sources, model_file.KIND, force)

@@ -1,5 +1,6 @@
 """`rfx tune`: the options of a method by a search on training rows."""
 
+import math
 import shlex
 
 import click
@@ -109,6 +110,8 @@ def command(
         given |= methods.get(name).converted({option: value for option, value in options.items() if option in known})
     if isinstance(given.get("lam"), str) or given.get("gamma") in ("loo", "validation", "tuned"):
         raise UsageError("--lam and --gamma are searched where they are left out; give numbers, or --gamma median or paper")
+    if math.isnan(budget):
+        raise UsageError("--budget-seconds is nan; it must be a number of seconds above 0")
     asked = [name.strip() for name in kernels.split(",")] if kernels else []
     for name in asked:
         allowed = {kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()}

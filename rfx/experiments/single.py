@@ -29,7 +29,7 @@ def train(spec: dict):
     """
     heldout.check(spec)
     options = {key: value for key, value in spec["options"].items() if value is not None}
-    if spec.get("scheduler"):
+    if spec.get("scheduler") is not None:
         from rfx.experiments import spread
 
         trainer = methods.create(spec["method"], seed=spec.get("seed"), **options)
@@ -39,7 +39,7 @@ def train(spec: dict):
         trained, split = streamed.train(trainer, spec)
     else:
         split = load(spec)
-        if spec.get("sample_weight"):
+        if spec.get("sample_weight") is not None:
             split.weights = rowweights.read(spec["sample_weight"], len(split.y_train))
         trainer = methods.create(spec["method"], seed=spec.get("seed"), **{"task": split.task} | options)
         trainer, listening = streamed.prepared(trainer, spec, split)
@@ -56,7 +56,7 @@ def train(spec: dict):
         "key": keys.key(spec),
         "n_classes": 0 if trained.classes is None else len(trained.classes),
     }
-    if spec.get("sample_weight"):
+    if spec.get("sample_weight") is not None:
         made["sample_weight"] = Path(spec["sample_weight"]).name
     return trained.with_info(**made), split
 

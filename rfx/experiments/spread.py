@@ -31,7 +31,7 @@ _WITHOUT = ("split", "cv", "holdout", "calibrate", "sample_weight", "stream", "n
 def check(trainer, spec: dict) -> None:
     """Refuse with a UsageError what does not go with a spec's scheduler, before anything is read."""
     for name in _WITHOUT:
-        if spec.get(name):
+        if spec.get(name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} is for rows in one process; leave it out, or --scheduler")
     if encodings.remembered((spec.get("reading") or {}).get("encoding")) is not None:
         raise UsageError("--encoding is for rows in one process; leave it out, or --scheduler, or save the files in UTF-8")

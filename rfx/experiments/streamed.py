@@ -18,7 +18,7 @@ def prepared(trainer, spec: dict, split=None) -> tuple:
     A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have, and for weights
     of the rows of a stream.
     """
-    if spec.get("stream") and spec.get("sample_weight"):
+    if spec.get("stream") and spec.get("sample_weight") is not None:
         raise UsageError("--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows by --class-weight")
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if spec.get(name)]
     listening = {"progress": spec.get("progress")}
@@ -60,7 +60,7 @@ def _exact(trainer, split):
 def train(trainer, spec: dict) -> tuple:
     """(Pipeline, Split) of training on the file or standard input of a spec; the Split has the test rows, which must fit into memory."""
     path, n_inputs = spec["dataset"], spec.get("n_inputs")
-    if spec.get("split"):
+    if spec.get("split") is not None:
         raise UsageError(f"--split is {spec['split']}, but a stream is not split; give --test FILE")
     plain, reading = archives.plain_name(path), _reading(spec)
     if _is_csv(path, reading):
@@ -76,7 +76,7 @@ def train(trainer, spec: dict) -> tuple:
         source = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
         schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
-    if spec.get("test"):
+    if spec.get("test") is not None:
         split.X_test, split.y_test = _test_rows(spec, source, schema)
     trainer, listening = prepared(replace(trainer, schema=schema), spec, split)
     return trainer.fit_stream(source, **listening), split

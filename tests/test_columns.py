@@ -9,7 +9,9 @@ from test_input import FAST, run
 
 from rfx import methods
 from rfx.data import load, written
+from rfx.data.learner import Learner
 from rfx.data.reading import Reading, listed, typed
+from rfx.data.table import Table
 from rfx.data.tables import other_rows
 from rfx.data.textstream import CsvSource
 from rfx.errors import DataError, UsageError
@@ -113,6 +115,14 @@ def test_a_stream_leaves_out_the_column_without_a_name_that_memory_does(numbers,
     (tmp_path / "t.csv").write_text(",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y)))
     titles = ["a"] if left_out else ["column 1", "a"]
     assert load(tmp_path / "t.csv").schema.titles() == CsvSource(tmp_path / "t.csv", chunk=100).schema.titles() == titles
+
+
+@pytest.mark.parametrize("numbers, titles", [(RNG.permutation(60), ["a"]), (np.arange(60) % 30, ["column 1", "a"])])
+def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
+    table = Table("t", ["column 1", "a", "y"], True, [numbers.astype(float), A, A], own_target=2)
+    parts = [Learner(Reading(), bounded=True).update(table.rows(rows)) for rows in (slice(0, 25), slice(25, 60))]
+    parts[0].merge(parts[1])
+    assert parts[0].finish().titles() == titles
 
 
 def test_a_stream_that_can_not_tell_row_numbers_says_what_to_type(tmp_path):

@@ -100,6 +100,8 @@ def test_a_column_is_words_where_any_of_its_cells_is(chunk):
 def test_a_word_that_may_mean_that_there_is_no_value_is_kept_among_words_alone(chunk):
     table = read("a,b,c\nNA,1,NA\nDE,NA,2\n?,3,\n", chunk)
     assert cells(table)[0] == ["NA", "DE", None] and table.doubtful == "NA"
+    assert table.settled(0).values == ["DE"]  # one other is too few
+    assert read("a,b\nNA,1\nDE,2\nFR,3\n", chunk).settled(0).values == ["NA", "DE", "FR"]
     np.testing.assert_array_equal(table.columns[1:], [[1, np.nan, 3], [np.nan, 2, np.nan]])
 
 

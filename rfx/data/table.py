@@ -78,6 +78,12 @@ class Table:
             return column
         return column.without(self.doubtful)
 
+    def settled(self, position: int):
+        """A column, whose doubtful word is a missing cell unless it stands among codes in these rows."""
+        column = self.columns[position]
+        kept = isinstance(column, Words) and is_code_among(self.doubtful, column.values)
+        return self.cells(position, (self.doubtful,) if kept else ())
+
     def place(self, row: int) -> str:
         """Where a row is, as messages say it."""
         return f"{self.name}, row {row + 1}" if self.lines is None else f"{self.name}, line {self.lines[row]}"

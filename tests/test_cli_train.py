@@ -292,6 +292,16 @@ REFUSALS = [
     (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/strange.txt"], 1, "none of the labels (7) is among the model's"),
     (["eval", "{}/m.npz", "--data", "{}/strange.txt"], 1, "none of the labels (7) is among the model's classes (-1, 1)"),
     (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1e300"], 1, "are not finite in float32"),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--sample-weight", ""], 1, 'weights "" can\'t be read: No such file'),
+    (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1", "--lam", "1", "--scheduler", ""], 2, "--scheduler is empty"),
+    (["train", "--method", "doubly-sgd", "--data", "{}/train.txt", "--stream", "--test", ""], 1, 'rfx: "" can\'t be read: No such file'),
+    (["train", "--method", "doubly-sgd", "--data", "{}/empty.txt", "--stream"], 1, "empty.txt has no rows to learn from"),
+    (["tune", "--method", "rf", "--data", "{}/train.txt", "--budget-seconds", "nan"], 2, "--budget-seconds is nan"),
+    (["datasets", "--paper", ""], 2, "paper '' is unknown"),
+    (["fetch", "--paper", ""], 2, "paper '' is unknown"),
+    (["table", "summary", "--results", ""], 1, "can't be read as a results file"),
+    (["figure", "yen2014-figure1", "--results", ""], 1, "can't be read as a results file"),
+    (["table", "summary", "--trace", "{}/none.csv"], 1, "none.csv can't be read as a file of traces: there is no such file"),
     (["methods", "svr"], 2, "method 'svr' is unknown"),
     (["trian"], 2, "there is no command 'trian'; did you mean train?"),
     (["train", "--method", "spare-rf", "--data", "x"], 2, "method 'spare-rf' is unknown; did you mean sparse-rf"),
@@ -304,6 +314,7 @@ REFUSALS = [
 def test_refusals_are_one_sentence(args, expected, message, files, capfd):
     (files / "bad.txt").write_text("1 1:0.5\n1 1:x\n")
     (files / "strange.txt").write_text("7 1:0.5\n7 2:1\n")
+    (files / "empty.txt").write_text("")
     (files / "wide.txt").write_text("1 1:0.5 9:1\n-1 2:1\n")
     if "m.npz" in args[1:2][0] if len(args) > 1 else False:
         trained(capfd, files)
@@ -311,6 +322,48 @@ def test_refusals_are_one_sentence(args, expected, message, files, capfd):
     assert code == expected and message in err and out == ""
     assert "Traceback" not in err and len(err.strip().splitlines()) <= 4
     assert not (files / "no").exists()
+
+
+_READERS = [
+    ["train", "--method", "rf", "--data", "{}"],
+    ["train", "--method", "rf", "--data", "train.txt", "--test", "{}"],
+    ["train", "--method", "rf", "--data", "train.txt", "--sample-weight", "{}"],
+    ["train", "--method", "doubly-sgd", "--stream", "--data", "{}"],
+    ["tune", "--method", "rf", "--data", "{}"],
+    ["predict", "{}", "train.txt"],
+    ["eval", "{}", "--data", "train.txt"],
+    ["info", "{}"],
+    ["check", "{}"],
+    ["convert", "{}", "out.txt"],
+    ["featurize", "{}", "-n", "2"],
+    ["featurize", "train.txt", "-n", "2", "--model", "{}"],
+    ["run", "{}", "--results", "none.csv"],
+    ["table", "summary", "--results", "{}"],
+    ["figure", "yen2014-figure1", "--results", "{}"],
+    ["compare", "{}", "{}"],
+    ["report", "--results", "{}", "--output", "page"],
+    ["fetch", "{}", "--offline"],
+]
+
+
+@pytest.mark.parametrize("bad", ["missing", "folder", "junk", "cut.npz", "/dev/null", "", "-", os.fsdecode(b"\xff.csv"), "empty"])
+def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypatch):
+    monkeypatch.chdir(files)
+    monkeypatch.setattr("sys.stdin", open(os.devnull))
+    (files / "folder").mkdir()
+    (files / "empty").write_bytes(b"")
+    (files / "junk").write_bytes(np.random.default_rng(0).bytes(2000))
+    np.savez(files / "whole.npz", X=np.eye(9))
+    (files / "cut.npz").write_bytes((files / "whole.npz").read_bytes()[:-40])
+    for words in _READERS:
+        if bad == "empty" and words[0] in ("table", "compare"):  # of a results file without rows
+            continue
+        if bad == "folder" and words[0] == "report":
+            continue
+        code, out, err = run(capfd, *[word.format(bad) for word in words])
+        said = err or (out if words[0] == "check" else "")
+        assert code in (1, 2, 3) and said and "Traceback" not in err, (words, code, out, err)
+    assert not (files / "out.txt").exists() and not (files / "none.csv").exists()
 
 
 def test_debug_shows_the_traceback(files, capfd):

@@ -9,7 +9,9 @@ from test_input import FAST, run
 
 from rfx import methods
 from rfx.data import load, written
+from rfx.data.learner import Learner
 from rfx.data.reading import Reading, listed, typed
+from rfx.data.table import Table
 from rfx.data.tables import other_rows
 from rfx.data.textstream import CsvSource
 from rfx.errors import DataError, UsageError
@@ -98,6 +100,40 @@ def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(name, s
     assert predicted(capfd, tmp_path / "t.csv") == predicted(capfd, tmp_path / "plain.csv")
 
 
+@pytest.mark.parametrize(
+    "numbers, left_out",
+    [
+        (RNG.permutation(60), True),
+        (RNG.permutation(60) + 1, True),
+        (np.arange(60) % 30, False),
+        (RNG.integers(0, 9, 60), False),
+        (A, False),
+    ],
+    ids=["shuffled", "shuffled from 1", "twice", "few", "no whole ones"],
+)
+def test_a_stream_leaves_out_the_column_without_a_name_that_memory_does(numbers, left_out, tmp_path):
+    (tmp_path / "t.csv").write_text(",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y)))
+    titles = ["a"] if left_out else ["column 1", "a"]
+    assert load(tmp_path / "t.csv").schema.titles() == CsvSource(tmp_path / "t.csv", chunk=100).schema.titles() == titles
+
+
+@pytest.mark.parametrize("numbers, titles", [(RNG.permutation(60), ["a"]), (np.arange(60) % 30, ["column 1", "a"])])
+def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
+    table = Table("t", ["column 1", "a", "y"], True, [numbers.astype(float), A, A], own_target=2)
+    parts = [Learner(Reading(), bounded=True).update(table.rows(rows)) for rows in (slice(0, 25), slice(25, 60))]
+    parts[0].merge(parts[1])
+    assert parts[0].finish().titles() == titles
+
+
+def test_a_stream_that_can_not_tell_row_numbers_says_what_to_type(tmp_path):
+    numbers = RNG.choice(1000, 60, replace=False)
+    (tmp_path / "t.csv").write_text(",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y)))
+    assert load(tmp_path / "t.csv").schema.titles() == ["a"]
+    with pytest.raises(DataError, match="^column 1 of .* has no name, and may number the rows, .* --ignore 'column 1', or give it a name$"):
+        CsvSource(tmp_path / "t.csv", chunk=100)
+    assert CsvSource(tmp_path / "t.csv", Reading(ignore=("column 1",)), chunk=100).schema.titles() == ["a"]
+
+
 def test_a_column_without_a_name_that_is_no_row_number_is_an_input(tmp_path, caplog):
     lines = [f"{a:.2f},{a},{y}" for a, y in zip(RNG.normal(size=60), Y)]
     (tmp_path / "t.csv").write_text("\n".join([",a,y", *lines, ""]))
@@ -169,6 +205,38 @@ def test_categories_that_are_numbers_are_compared_by_all_their_digits(tmp_path, 
         assert predicted(capfd, tmp_path / f"{number}.parquet") == want
     pandas.DataFrame({"a": [0.1], "code": [0.1234567]}).to_parquet(tmp_path / "x.parquet")
     assert predicted(capfd, tmp_path / "x.parquet") == (["q"], "")
+
+
+@pytest.mark.parametrize("missing", ["refuse", "most_frequent"])
+def test_namibia_is_a_country_among_countries(missing, tmp_path, capfd):
+    (tmp_path / "t.csv").write_text("c,y\n" + "".join(f"{c},{y}\n" for c, y in zip(["DE", "NA", "FR"] * 20, Y)))
+    model, said = trained(capfd, tmp_path / "t.csv", "--missing", missing)
+    assert model.schema.titles() == ["c=DE", "c=FR", "c=NA"]
+    assert said.count("NA is kept as a word, one of codes of two letters, in column 'c'; where it means that there is no value, leave") == 1
+    assert CsvSource(tmp_path / "t.csv", chunk=50).schema.titles() == model.schema.titles()
+    (tmp_path / "new.csv").write_text("c\nNA\n")
+    np.testing.assert_array_equal(other_rows(tmp_path / "new.csv", model.schema, 3, targets="ignored")[0], [[0, 0, 1]])
+
+
+@pytest.mark.parametrize("other", ["Germany", "D", "17", "true"])
+def test_elsewhere_it_means_that_there_is_no_value(other, tmp_path, capfd):
+    (tmp_path / "t.csv").write_text("c,y\n" + "".join(f"{c},{y}\n" for c, y in zip([other, "NA", "FR"] * 20, Y)))
+    assert "line 3: column 'c' has no value" in refused(capfd, tmp_path / "t.csv")
+    model, said = trained(capfd, tmp_path / "t.csv", "--missing", "most_frequent", "--categorical", "c", "--holdout", "0.2")
+    assert model.schema.titles() == [f"c={word}" for word in sorted([other, "FR"])] and "kept as a word" not in said
+    (tmp_path / "new.csv").write_text("c\nNA\nFR\n")
+    X = other_rows(tmp_path / "new.csv", model.schema, 2, targets="ignored")[0]
+    assert X.sum() == 2 and X[0, model.schema.inputs[0].categories.index(model.schema.inputs[0].fill)] == 1
+
+
+def test_dots_that_may_mark_thousands_are_warned_of_where_semicolons_separate(tmp_path, capfd):
+    lines = [f"{1 + i % 9}.{100 + i};{i % 7}.5;{y}\n" for i, y in enumerate(Y)]
+    (tmp_path / "t.csv").write_text("a;b;y\n" + "".join(lines))
+    said = trained(capfd, tmp_path / "t.csv")[1]
+    assert said.count("each dot has three digits behind it: column 'a' (1.100); take the dots out where they mark thousands") == 1
+    assert "each dot" not in trained(capfd, tmp_path / "t.csv", "--ignore", "a")[1]
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(lines).replace(";", ","))
+    assert "each dot" not in trained(capfd, tmp_path / "t.csv")[1]
 
 
 def test_long_numbers_stay_apart_as_categories(tmp_path, capfd):

@@ -11,19 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rfx.data import csvtext, encodings
-from rfx.data.table import Words, joined
+from rfx.data.table import Words
 from rfx.errors import DataError
 
 
 def read(text, chunk=csvtext.CHUNK, header=None, forced=frozenset()):
     content = text if isinstance(text, bytes) else text.encode()
     content = encodings.opened(io.BytesIO(content), "f.csv").read()
-    shape = csvtext.dialect(content, "f.csv", header)
-    while True:
-        try:
-            return joined(csvtext.tables(io.BytesIO(content), shape, forced, chunk))
-        except csvtext.KindChanged as change:
-            forced = forced | change.columns
+    return csvtext.read(lambda: io.BytesIO(content), csvtext.dialect(content, "f.csv", header), forced, chunk)
 
 
 def cells(table):
@@ -96,7 +91,36 @@ def test_a_column_is_words_where_any_of_its_cells_is(chunk):
     np.testing.assert_array_equal(table.columns[3], [np.nan, 7, np.nan])
     assert cells(read("a,b\n1,2\n", forced=frozenset([0])))[0] == ["1"]
     assert cells(read("a,b\n123456789012345678901234,2\n")) == [[123456789012345678901234.0], [2.0]]
-    assert cells(read("a;b\n1,5;x\n-2,25e1;y\n")) == [[1.5, -22.5], ["x", "y"]]
+    assert cells(read("a;b\n1,5;x\n-2,25e1;y\n", chunk)) == [[1.5, -22.5], ["x", "y"]]
+    # alone, 1,234 might be a whole number with a mark between its thousands
+    assert cells(read("a;b\n1,234;x\n1,5;y\n", chunk)) == [[1.234, 1.5], ["x", "y"]]
+
+
+@pytest.mark.parametrize("chunk", [4, 1 << 20])
+def test_a_word_that_may_mean_that_there_is_no_value_is_kept_among_words_alone(chunk):
+    table = read("a,b,c\nNA,1,NA\nDE,NA,2\n?,3,\n", chunk)
+    assert cells(table)[0] == ["NA", "DE", None] and table.doubtful == "NA"
+    assert table.settled(0).values == ["DE"]  # one other is too few
+    assert read("a,b\nNA,1\nDE,2\nFR,3\n", chunk).settled(0).values == ["NA", "DE", "FR"]
+    np.testing.assert_array_equal(table.columns[1:], [[1, np.nan, 3], [np.nan, 2, np.nan]])
+
+
+@pytest.mark.parametrize("chunk", [4, 1 << 20])
+def test_dots_that_may_stand_between_thousands_are_told(chunk):
+    rows = ['1.234;1.234;5;"-1.234.567";1.23', '12.345;0.500;6;"+9.000";2.345', "5;1.000;7;;3.456"]
+    assert read("\n".join(["a;b;c;d;e", *rows, ""]), chunk).dotted == {0: "1.234", 1: "", 3: "-1.234.567", 4: ""}
+    assert read("a,b\n1.234,2\n", chunk).dotted == {}
+
+
+@pytest.mark.parametrize("chunk", [5, 1 << 20])
+@pytest.mark.parametrize(
+    "header, again", [("a,b c", "a,b c"), ("a,b c", ' "a" ,b c '), ('"a",b c', "a,b c,"), ("a b", 'a  "b"'), ("a,b c", "\ufeffa,b c")]
+)
+def test_a_header_that_comes_again_is_named_however_it_is_written(header, again, chunk):
+    separator = "," if "," in header else " "
+    text = f"{header}\n1{separator}2\n3{separator}4\n{again}\n5{separator}6\n"
+    with pytest.raises(DataError, match="f.csv, line 4: it is the header once more; take it out"):
+        read(text, chunk)
 
 
 @pytest.mark.parametrize("chunk", [3, 1 << 20])

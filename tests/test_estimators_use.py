@@ -116,6 +116,43 @@ def test_what_is_refused_names_the_parameter():
         estimators.RFClassifier().save("m.npz")
 
 
+_FRAME = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+_THINGS = {
+    "categories": (pandas.Categorical(WORDS), "has categories or words .* OneHotEncoder in a ColumnTransformer"),
+    "codes": (pandas.Categorical(np.arange(300) % 3), "has categories or words .category.*OneHotEncoder"),
+    "objects": (WORDS.astype(object), "has categories or words .*OneHotEncoder"),
+    "digits": ((np.arange(300) % 3).astype(str).astype(object), "has categories or words .*OneHotEncoder"),
+    "string": (pandas.array(WORDS, dtype="string"), "has categories or words .string.*OneHotEncoder"),
+    "dates": (pandas.date_range("2020-01-01", periods=300), "is of the type datetime64.*turn it into numbers, or drop it"),
+    "spans": (pandas.to_timedelta(np.arange(300), unit="h"), "is of the type timedelta64"),
+}
+
+
+@pytest.mark.parametrize("thing", _THINGS)
+@pytest.mark.parametrize("make", [estimators.RFClassifier, estimators.DoublySGDRegressor, estimators.FourierFeatures])
+def test_a_column_of_a_frame_that_is_no_numbers_is_named(thing, make):
+    column, says = _THINGS[thing]
+    y = WORDS if make is estimators.RFClassifier else TARGET
+    with pytest.raises(ValueError, match=f"^column 'c' of X {says}") as caught:
+        make().fit(_FRAME.assign(c=column), y)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "bool", "object"])
+def test_frames_of_other_types_of_numbers_are_read(kind):
+    column = pandas.Series(np.arange(300) % 2).astype(kind)
+    want = estimators.RFRegressor(n_features=20).fit(_FRAME.assign(c=np.arange(300) % 2), TARGET)
+    found = estimators.RFRegressor(n_features=20).fit(_FRAME.assign(c=column), TARGET)
+    frame = _FRAME.assign(c=column)
+    np.testing.assert_array_equal(found.predict(frame), want.predict(frame))
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.predict(frame[["b", "a", "c"]])
+    if kind in ("Int64", "Float64", "boolean"):
+        frame.loc[3, "c"] = pandas.NA
+        with pytest.raises(ValueError, match="Input X contains NaN"):
+            found.predict(frame)
+
+
 def test_not_converged_is_a_warning():
     with pytest.warns(ConvergenceWarning, match="SparseRFClassifier did not converge; try a larger max_iter or tol"):
         estimators.SparseRFClassifier(lam=0.01, max_iter=1, n_features=200, gamma=3.0).fit(X, WORDS)

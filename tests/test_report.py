@@ -1,6 +1,8 @@
 """The report from results files made by hand: what is failed, unconverged, timed out, torn and missing is right and said."""
 
 import re
+import shlex
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -12,7 +14,7 @@ from rfx.errors import DataError, UsageError
 from rfx.plans import plan
 from rfx.records import keys, results
 from rfx.reporting import tables, tables_render
-from rfx.reporting.report import colours, grids, sources, tally
+from rfx.reporting.report import colours, coverage, grids, sources, tally
 from rfx.reporting.seeds import MARKS
 
 PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
@@ -166,6 +168,14 @@ def test_it_says_what_to_type(read, folder):
     path = f"{folder}/{PLAN}.csv"
     assert f"rfx run {PLAN} --results {path} --retry-failed" in read.text and f"rfx run {PLAN} --results {path}" in read.text
     assert "rfx fetch YearPredictionMSD" in read.text and f"rfx run yen2014-table2 --results {folder}/yen2014-table2.csv" in read.text
+
+
+def test_what_to_type_can_be_typed_whatever_the_folder_is_called(folder, tmp_path):
+    place = tmp_path / "my $HOME results"
+    shutil.copytree(folder, place)
+    found = coverage.of(PLAN, sources.find(place, PLAN), papers.plans(), str(place))
+    commands = [command for _, command in found.type_this]
+    assert commands and all(f"{place}/{PLAN}.csv" in shlex.split(command) for command in commands if "rfx run" in command)
 
 
 def test_the_full_form_goes_before_the_small_one(read, folder, tmp_path):

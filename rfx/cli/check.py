@@ -66,7 +66,7 @@ def _check_table(file, reading):
         click.echo(f"{file.name}: {_plural(found[0].shape[0], 'row')}, {_plural(found[0].shape[1], 'column')}, sparse")
         return
     click.echo(f"{file.name}: {_plural(found.n_rows, 'row')}, {_plural(len(found.columns), 'column')}")
-    for name, column in zip(found.names, found.columns):
+    for name, column in zip(found.names, map(found.settled, range(len(found.columns)))):
         gone = int(np.count_nonzero(column.codes < 0 if isinstance(column, Words) else np.isnan(column)))
         if isinstance(column, Words):
             words = sorted(column.values)

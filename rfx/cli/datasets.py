@@ -22,7 +22,7 @@ def command(paper, as_json):
     """
     from rfx.data import registry
 
-    infos = registry.for_paper(paper) if paper else [registry.get(name) for name in registry.names()]
+    infos = registry.for_paper(paper) if paper is not None else [registry.get(name) for name in registry.names()]
     rows = [_row(info) for info in infos]
     if as_json:
         click.echo(json.dumps(rows, indent=1))

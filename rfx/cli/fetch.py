@@ -27,9 +27,9 @@ def command(names, everything, paper, offline, trust, as_json):
     from rfx.data import registry
     from rfx.data.fetch import fetch, is_obtainable
 
-    if bool(names) + everything + bool(paper) != 1:
+    if bool(names) + everything + (paper is not None) != 1:
         raise click.UsageError("give data set names, or --all, or --paper PAPER (`rfx datasets` lists them)")
-    if paper:
+    if paper is not None:
         infos = registry.for_paper(paper)
     else:
         infos = [registry.get(name) for name in (registry.names() if everything else names)]

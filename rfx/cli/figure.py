@@ -23,7 +23,7 @@ def command(name, results, output, trace, setting, force, as_list):
     from rfx.errors import UsageError
     from rfx.plans.catalogue import rows_for
     from rfx.records.results import read
-    from rfx.records.traces import beside, finder
+    from rfx.records.traces import beside, chosen
     from rfx.reporting import figures
 
     known = papers.figures()
@@ -32,7 +32,7 @@ def command(name, results, output, trace, setting, force, as_list):
         return
     if name is None:
         raise UsageError(f"which figure? There are: {', '.join(known)}")
-    trace = trace or beside(results)
-    rows = rows_for(known.get(name), lambda: read(results, finder(trace)))
+    rows = rows_for(known.get(name), lambda: read(results, chosen(trace, results)))
+    trace = beside(results) if trace is None else trace
     for path in figures.draw(name, rows, output, setting, known, [("--results", results), ("--trace", trace)], force):
         click.echo(path)

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import shlex
 import sys
 
 import click
@@ -87,7 +88,7 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, only_said, ret
         json.dump(summary.as_dict(), sys.stdout, indent=1)
         click.echo()
     if loaded.table and log is None and not quiet:
-        click.echo(f"rfx table {loaded.table} --results {results} prints the table", err=True)
+        click.echo(f"rfx table {loaded.table} --results {shlex.quote(str(results))} prints the table", err=True)
     return summary.exit_code
 
 

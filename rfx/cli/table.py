@@ -23,7 +23,7 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
     from rfx.errors import UsageError
     from rfx.plans.catalogue import rows_for
     from rfx.records.results import read
-    from rfx.records.traces import beside, finder
+    from rfx.records.traces import chosen
     from rfx.reporting import tables
     from rfx.reporting.tables_render import render
 
@@ -33,6 +33,6 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
         return
     if name is None:
         raise UsageError(f"which table? There are: {', '.join(known)}")
-    rows = rows_for(known.get(name), lambda: read(results, finder(trace or beside(results))))
+    rows = rows_for(known.get(name), lambda: read(results, chosen(trace, results)))
     table = tables.build(name, rows, setting, known, group_by=group_by, mean_over=mean_over)
     print_table(render(table, form, width), form)

@@ -186,11 +186,11 @@ def command(
         }
     )
     held_out.check(run)
-    if parts and not scheduler:
+    if parts and scheduler is None:
         raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
     streamed.prepared(made, dataclasses.replace(run, curve=None, trace=False))
     elsewhere = None
-    if scheduler:
+    if scheduler is not None:
         from rfx.distributed import training
 
         elsewhere = training.train
@@ -223,7 +223,7 @@ def check_outputs(run, model, results, trace, force):
     from rfx.runs import single
 
     sources = named("--data", run.dataset) + named("--test", run.test)
-    sources += [("--sample-weight", run.sample_weight)] if run.sample_weight else []
+    sources += [] if run.sample_weight is None else [("--sample-weight", run.sample_weight)]
     if model is not None:
         for path in single.model_files(Path(model), run.options.get("lam_path")):
             files.guard(("--model", path), sources, model_file.KIND, force)

@@ -1,6 +1,7 @@
 """`rfx tune`: the options of a method by a search on training rows."""
 
 import dataclasses
+import math
 import shlex
 
 import click
@@ -104,6 +105,8 @@ def command(
     if method not in _methods():
         raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")
     names = AUTO if method == "auto" else (method,)
+    if math.isnan(budget):
+        raise UsageError("--budget-seconds is nan; it must be a number of seconds above 0")
     given = _options(names, options)
     asked = _kernels(kernels, method, names, given)
     told = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based, "strict": strict}

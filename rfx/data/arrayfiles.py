@@ -323,7 +323,8 @@ def parquet_file(file, name: str, words=()):
 
 
 def _no_parquet(name, error) -> DataError:
-    return DataError(f"{name} is no Parquet file that can be read ({str(error).splitlines()[0] if str(error) else error!r:.200})")
+    reason = str(error).splitlines()[0] if str(error) else repr(error)
+    return DataError(f"{name} is no Parquet file that can be read ({reason:.200})")
 
 
 def parquet(file, name: str, exact: frozenset = frozenset()) -> Table:

@@ -17,7 +17,7 @@ import numpy as np
 from rfx.compiled import njit
 from rfx.data import encodings
 from rfx.data.header import CELLS, ROWS, Guess, guess
-from rfx.data.table import Table, Words
+from rfx.data.table import Table, Words, joined
 from rfx.data.written import is_number
 from rfx.errors import DataError
 
@@ -30,6 +30,8 @@ _SEPARATORS = ",;\t|"
 SPACED = " "  # the separator of cells with any number of spaces and tabs between them
 # Cells that mean that there is no value.
 ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
+# The one of them that may be a word: the code of Namibia beside those of other countries.
+DOUBTFUL = "NA"
 _COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 # The decimal mark that goes with a separator: a list of decimal commas is separated by semicolons.
@@ -226,7 +228,8 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
         _check_title(raw[start:], found, count, ended, name)
     cells = [split(raw[start + begin : start + end], own) for begin, end in zip(found.starts[:1], found.ends)]
     most = 1 + min(ROWS, max(2, CELLS // len(cells[0])))
-    rows = [split(raw[start + begin : start + end], own) for begin, end in zip(found.starts[1:most], found.ends[1:count])]
+    records_below = (raw[start + begin : start + end] for begin, end in zip(found.starts[1:most], found.ends[1:count]))
+    rows = [split(record.removeprefix(_MARK), own) for record in records_below]  # of files that were put together
     notes = ()
     if comments:
         lines = f"line {comments[0][1]}" if len(comments) == 1 else f"lines {comments[0][1]} to {comments[-1][1]}"
@@ -456,6 +459,8 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
         starts, ends, cells, lines = starts[1:], ends[1:], cells[1:], lines[1:]
     if not len(cells):
         return None
+    if shape.header:
+        _check_repeated(raw, shape, starts, ends, lines)
     if (cells != len(shape.names)).any():
         row = int(np.argmax(cells != len(shape.names)))
         start = starts[row]
@@ -463,8 +468,8 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
         raise DataError(
             f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the rows before have {len(shape.names)}{comment}"
         )
-    if shape.header:
-        _check_repeated(raw, shape, starts, ends, lines)
+    decimal = _DECIMAL.get(shape.separator)
+    dotted = _dotted(raw, shape, starts, ends) if decimal == "," else {}
     separator = shape.separator
     if found.odd or separator == SPACED:
         out = np.empty(len(raw) + len(starts), np.uint8)
@@ -476,21 +481,97 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
     columns = _cells(raw, shape, separator, forced)
     if len(columns[0]) != len(cells):
         raise DataError(f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart; write a quote in a cell as two")
-    decimal = _DECIMAL.get(shape.separator)
-    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal)
+    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal, doubtful=DOUBTFUL, dotted=dotted)
 
 
 def _check_repeated(raw, shape, starts, ends, lines):
     """Refuse a row that is the header once more, as in files that were put together."""
-    head, text = shape.first, np.frombuffer(raw, np.uint8)
-    if not head:
+    if not shape.first:
         return
-    rows = np.flatnonzero(ends - starts == len(head))
-    for place, byte in enumerate(head):
-        rows = rows[text[starts[rows] + place] == byte]
-        if not len(rows):
-            return
-    raise DataError(f"{shape.name}, line {lines[rows[0]]}: it is the header once more; take it out, or say --no-header where it is a row")
+    text, head = np.frombuffer(raw, np.uint8), np.frombuffer(shape.first, np.uint8)
+    separator = 0 if shape.separator == SPACED else ord(shape.separator)
+    row, cells = -1, split(shape.first, shape.separator)
+    while (row := _like_header(text, starts, ends, separator, head, row + 1)) >= 0:
+        own = split(raw[starts[row] : ends[row]].removeprefix(_MARK), shape.separator)
+        if own[: len(cells)] == cells and not any(own[len(cells) :]):
+            raise DataError(
+                f"{shape.name}, line {lines[row]}: it is the header once more; take it out, or say --no-header where it is a row"
+            )
+
+
+@njit(cache=True, nogil=True)
+def _like_header(text, starts, ends, separator, head, first):
+    """The first record from `first` on with the text of `head`, but for blanks, quotes, a mark in front and separators behind; else -1."""
+    for row in range(first, len(starts)):
+        at, end, place, same = starts[row], ends[row], 0, True
+        if end - at > 2 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
+            at += 3
+        while same:
+            while at < end and (text[at] == 34 or text[at] == 32 or text[at] == 9) and text[at] != separator:
+                at += 1
+            while place < len(head) and (head[place] == 34 or head[place] == 32 or head[place] == 9) and head[place] != separator:
+                place += 1
+            if place >= len(head):
+                while at < end and (text[at] == 34 or text[at] == 32 or text[at] == 9 or text[at] == separator):
+                    at += 1
+                if at == end:
+                    return row
+                break
+            same = at < end and text[at] == head[place]
+            at, place = at + 1, place + 1
+    return -1
+
+
+def _dotted(raw, shape, starts, ends) -> dict[int, str]:
+    """What a Table says of the dots in the cells of whole records."""
+    if b"." not in raw:
+        return {}
+    kinds, places = np.zeros(len(shape.names), np.int8), np.zeros((len(shape.names), 2), np.int64)
+    _find_dots(np.frombuffer(raw, np.uint8), starts, ends, ord(shape.separator), kinds, places)
+    cells = {int(position): raw[slice(*places[position])].decode("ascii") for position in np.flatnonzero(kinds == 1)}
+    return cells | {int(position): "" for position in np.flatnonzero(kinds == 2)}
+
+
+@njit(cache=True, nogil=True)
+def _find_dots(text, starts, ends, separator, kinds, places):
+    """Of each column: whether no cell has a dot (0), or all that do may have marks of thousands (1), the first at `places`, or not (2)."""
+    for record in range(len(starts)):
+        column, begin, quoted, dots = 0, starts[record], False, False
+        for at in range(starts[record], ends[record] + 1):
+            c = separator if at == ends[record] else text[at]
+            if c == 34:
+                quoted = not quoted
+            elif c == 46:
+                dots = True
+            elif c == separator and (not quoted or at == ends[record]):
+                if dots and column < len(kinds) and kinds[column] != 2:
+                    low, high = begin, at
+                    while low < high and (text[low] == 32 or text[low] == 34):
+                        low += 1
+                    while low < high and (text[high - 1] == 32 or text[high - 1] == 34):
+                        high -= 1
+                    if not _is_grouped(text, low, high):
+                        kinds[column] = 2
+                    elif kinds[column] == 0:
+                        kinds[column] = 1
+                        places[column] = low, high
+                column, begin, dots = column + 1, at + 1, False
+
+
+@njit(cache=True, nogil=True)
+def _is_grouped(text, low, high):
+    """Whether a cell is a whole number with a dot between its thousands, such as 12.345."""
+    if low < high and (text[low] == 43 or text[low] == 45):
+        low += 1
+    if (high - low) % 4 == 0 or low >= high or text[low] == 48:
+        return False
+    for at in range(low, high):
+        if (high - at) % 4 == 0:
+            if text[at] != 46:
+                return False
+        elif not 48 <= text[at] <= 57:
+            return False
+    return True
 
 
 def _cells(raw, shape, separator, forced) -> list:
@@ -499,12 +580,16 @@ def _cells(raw, shape, separator, forced) -> list:
     if raw.startswith(_MARK):
         raw = _MARK + raw  # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
 
-    def read(words):
+    def read(words, doubtful=()):
+        absent = list(ABSENT)
+        if doubtful:
+            clear = [word for word in ABSENT if word != DOUBTFUL]
+            absent = {position: clear if position in doubtful else absent for position in range(len(shape.names))}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return pandas.read_csv(
                 io.BytesIO(raw), sep=separator, header=None, names=range(len(shape.names)), dtype=dict.fromkeys(words, str),
-                keep_default_na=False, na_values=list(ABSENT), skipinitialspace=True, float_precision="round_trip", low_memory=False,
+                keep_default_na=False, na_values=absent, skipinitialspace=True, float_precision="round_trip", low_memory=False,
                 encoding="utf-8", index_col=False, skip_blank_lines=False,
             )  # fmt: skip
 
@@ -512,10 +597,16 @@ def _cells(raw, shape, separator, forced) -> list:
         frame = read(forced)
         # of truth values the words are wanted as they are written
         truths = [position for position in frame.columns if _is_truth(frame[position])]
-        frame = read({*forced, *truths}) if truths else frame
+        doubtful = _gaps_in_words(frame) if DOUBTFUL.encode() in raw else set()
+        frame = read({*forced, *truths}, doubtful) if truths or doubtful else frame
     except (ValueError, OverflowError) as error:  # pandas' own are ValueErrors
         raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
     return [_column(frame[position], position in forced, shape.separator == ";") for position in frame.columns]
+
+
+def _gaps_in_words(frame) -> set:
+    """The columns of words that have missing cells."""
+    return {position for position in frame.columns if frame[position].dtype.kind not in "iufb" and frame[position].isna().any()}
 
 
 def _is_truth(series) -> bool:
@@ -533,11 +624,15 @@ def _column(series, forced: bool, commas: bool):
     codes, values = pandas.factorize(series)
     values = [str(value).strip() for value in values]
     if not forced and _are_numbers(values, commas):
-        numbers = [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
-        return np.array([*numbers, np.nan])[codes]
+        return _numbers(values)[codes]
     numbers = {}
-    place = [-1 if value in ABSENT else numbers.setdefault(value, len(numbers)) for value in values]
+    place = [-1 if value in ABSENT and value != DOUBTFUL else numbers.setdefault(value, len(numbers)) for value in values]
     return Words(np.array([*place, -1], np.int32)[codes], list(numbers))
+
+
+def _numbers(values) -> np.ndarray:
+    """The numbers of the different cells of a column, and nan behind them."""
+    return np.array([*(np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values), np.nan])
 
 
 def _are_numbers(values, commas) -> bool:
@@ -546,6 +641,28 @@ def _are_numbers(values, commas) -> bool:
         return False
     marked = [value for value in values if "," in value]
     return not marked or not all(_THOUSANDS.fullmatch(value) for value in marked)
+
+
+def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUNK) -> Table | None:
+    """The table of all records of a text, read some at a time; None where there are none. Raises what `parse` does.
+
+    opened: a function that gives a new binary handle on the text. forced: as of parse.
+    """
+    words = forced
+    while True:
+        try:
+            with opened() as handle:
+                parts = list(tables(handle, shape, words, chunk))
+        except KindChanged as change:
+            words = words | change.columns
+            continue
+        found = joined(parts) if parts else None
+        for position in words - forced if found else ():
+            # some of 1,234 and 1,5 are marks of thousands in a part alone, and decimals beside the others
+            values = found.columns[position].values
+            if _are_numbers(values, shape.separator == ";"):
+                found.columns[position] = _numbers(values)[found.columns[position].codes]
+        return found
 
 
 def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):

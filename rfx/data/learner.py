@@ -9,7 +9,7 @@ import numpy as np
 from rfx.data import written
 from rfx.data.reading import MISSING, Reading, typed
 from rfx.data.schema import Input, Schema
-from rfx.data.table import Table, Words, check_finite, words_of_numbers
+from rfx.data.table import Table, Words, add_dotted, check_finite, is_code_among, words_of_numbers
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)
@@ -18,6 +18,7 @@ MOST_NAMES = 20
 # Fewer rows than this may count up by chance.
 LEAST_COUNTED = 10
 _SHOWN, _MOST_TROUBLES = 5, 12
+_PART = 1 << 20  # numbers that are looked at together
 # Names that people give to a column of row numbers.
 _ID_NAME = re.compile(
     r"(?:.*[ _.-])?(?:id|ID|Id|idx|uuid|UUID)|(?:index|row|rowid|row[ _.-]?(?:number|num|nr|no|index)|"
@@ -37,11 +38,13 @@ class Learner:
             raise UsageError(f"--missing is {reading.missing!r:.80}; it must be one of {', '.join(MISSING)}")
         self.reading, self.bounded, self.n_rows = reading, bounded, 0
         self.target = self.columns = None
+        self.dotted: dict[int, str] = {}
 
     def update(self, table: Table) -> "Learner":
         if self.columns is None:
             self._begin(table)
         self.n_rows += table.n_rows
+        add_dotted(self.dotted, table.dotted)
         for position, seen in self.columns.items():
             seen.update(table, position)
         return self
@@ -84,7 +87,7 @@ class Learner:
         self.columns = {
             p: _Seen(
                 isinstance(table.columns[p], Words) or p in declared or p in asked["dates"],
-                not self.bounded, p in declared, names[p] in table.typed, table.unnamed(p),
+                not self.bounded, p in declared, names[p] in table.typed, table.unnamed(p) or self._named_as_id(p),
             )
             for p in kept
         }  # fmt: skip
@@ -94,10 +97,7 @@ class Learner:
 
     def _say_left_out(self, positions, why):
         table, many = self.table, len(positions) > 1
-        numbers = [table.names[p] == f"column {p + 1}" for p in sorted(positions)]
-        titles = [
-            f"column {p + 1}" if number else table.title(p) for p, number in zip(sorted(positions), numbers)
-        ]  # fmt: skip
+        titles = [table.title(position) for position in sorted(positions)]
         log.warning("%s of %s %s left out: %s", _some(titles), table.name, "are" if many else "is", why)
 
     @property
@@ -110,6 +110,7 @@ class Learner:
         if self.table.names != other.table.names:
             raise DataError(f"{other.table.name} has other columns than {self.table.name}; give files of the same columns")
         self.n_rows += other.n_rows
+        add_dotted(self.dotted, other.dotted)
         for position, seen in self.columns.items():
             seen.merge(other.columns[position])
 
@@ -120,6 +121,7 @@ class Learner:
         counts the rows, and one without rows or with a missing cell.
         """
         table, inputs, troubles, said, alike = self.table, [], {}, [], []
+        self._settle_doubtful()
         self._leave_out_unnamed()
         if len(self.columns) < 2:
             raise DataError(f"{table.name} has no column of inputs besides {table.title(self.target)}, which has the targets")
@@ -145,9 +147,36 @@ class Learner:
         if alike:
             log.warning("%s: categories that may be one, kept apart: %s", table.name, _some(alike))
         self._warn_of_ids()
+        self._warn_of_dots()
         labels, form = target
         place = (table.names[self.target], self.target)
         return Schema(inputs, table.named, len(table.names), place, self.ignored, labels, form)
+
+    def _settle_doubtful(self):
+        """Keep the word that may mean a missing cell where it is one of codes, with a warning; elsewhere count its cells as missing."""
+        word, kept = self.table.doubtful, []
+        for position, seen in self.columns.items():
+            if word not in (seen.words or ()):
+                continue
+            if is_code_among(word, seen.words):
+                kept.append(self.table.title(position))
+            else:
+                seen.forget(word)
+        if kept:
+            log.warning(
+                "%s: %s is kept as a word, one of codes of two letters, in %s; where it means that there is no value, leave the cell empty",
+                self.table.name, word, _some(kept),
+            )  # fmt: skip
+
+    def _warn_of_dots(self):
+        """Warn of decimals that may be whole numbers with a dot between their thousands."""
+        found = [position for position in self.columns if self.dotted.get(position) and self.columns[position].words is None]
+        if found:
+            each = [f"{self.table.title(position)} ({self.dotted[position]})" for position in found]
+            log.warning(
+                "%s: read as decimals, though the cells are separated by ; and each dot has three digits behind it: %s; "
+                "take the dots out where they mark thousands", self.table.name, _some(each),
+            )  # fmt: skip
 
     # ------------------------------------------------------------------ numbers of rows
 
@@ -157,6 +186,12 @@ class Learner:
         unnamed = [p for p in self.columns if self.table.unnamed(p) and p not in asked]
         empty = [p for p in unnamed if not self.columns[p].count]
         different = [p for p in unnamed if self.columns[p].all_different(self.n_rows)]
+        unknown = [p for p in unnamed if self.columns[p].all_different(self.n_rows) is None]
+        if unknown:
+            raise DataError(
+                f"{self.table.title(unknown[0])} of {self.table.name} has no name, and may number the rows, which can't be told of rows "
+                f"that are read in parts; leave it out with {self._option('ignore', unknown)}, or give it a name"
+            )
         for found, why in ((empty, "no name and no value"), (different, "no name, and what numbers or names the rows")):
             if found:
                 self._say_left_out(found, why)
@@ -170,9 +205,11 @@ class Learner:
         if seen.words is not None or self.n_rows < LEAST_COUNTED:
             return False
         if self.table.unnamed(position):
-            return seen.whole
-        by_name = self.table.named and _ID_NAME.fullmatch(self.table.names[position])
-        return seen.counting.dense(self.n_rows) or bool(by_name and seen.all_different(self.n_rows))
+            return seen.different.whole
+        return seen.counting.dense(self.n_rows) or (self._named_as_id(position) and seen.all_different(self.n_rows) is not False)
+
+    def _named_as_id(self, position) -> bool:
+        return self.table.named and _ID_NAME.fullmatch(self.table.names[position]) is not None
 
     def _warn_of_ids(self):
         """Warn of inputs that look like numbers of rows."""
@@ -325,20 +362,60 @@ class _Counting:
         return self.grows and self.first is not None and self.last - self.first < 2 * n_rows
 
 
+class _Different:
+    """Whether the numbers of a column are whole and all different, told from its pieces without keeping them."""
+
+    def __init__(self):
+        self.whole, self.repeated, self.low, self.high, self.total = True, False, np.inf, -np.inf, 0
+
+    def update(self, values):
+        if not self.whole or not len(values):
+            return
+        self.whole = bool((values == np.floor(values)).all())
+        self.repeated = self.repeated or len(np.unique(values)) < len(values)
+        self._join(values.min(), values.max(), _scattered(values))
+
+    def merge(self, other):
+        self.whole, self.repeated = self.whole and other.whole, self.repeated or other.repeated
+        self._join(other.low, other.high, other.total)
+
+    def _join(self, low, high, total):
+        self.low, self.high, self.total = min(self.low, low), max(self.high, high), (self.total + total) % 2**64
+
+    def all(self, count) -> bool | None:
+        """Whether `count` numbers are all different; None where only the numbers themselves would tell."""
+        room = self.high - self.low + 1
+        if not self.whole or self.repeated or room < count:
+            return False
+        if room > count or max(abs(self.low), abs(self.high)) >= 2.0**53:
+            return None
+        parts = (np.arange(start, min(start + _PART, self.high + 1)) for start in np.arange(self.low, self.high + 1, _PART))
+        return sum(map(_scattered, parts)) % 2**64 == self.total  # else a number is lacking
+
+
+def _scattered(values) -> int:
+    """The sum, modulo 2**64, of a hash of each number: numbers have the same one in any order, others almost never."""
+    keys = (values + 0.0).view(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
+    return int((keys ^ (keys >> np.uint64(31))).sum(dtype=np.uint64))
+
+
 class _Seen:
     """What was seen of a column.
 
-    declared: it is categories, whatever it looks like; typed: the file itself says that it is words; unnamed: it has no name.
+    declared: it is categories, whatever it looks like; typed: the file itself says that it is words; watched: it has no name, or one
+    of row numbers.
     """
 
-    def __init__(self, words: bool, keep: bool, declared=False, typed=False, unnamed=False):
+    def __init__(self, words: bool, keep: bool, declared=False, typed=False, watched=False):
         self.words: dict[str, int] | None = {} if words else None
         self.kinds: dict[str, str] = {}  # of words
         self.places: dict[str, tuple[str, str]] = {}  # of a kind's first word
         self.kept: list | None = [] if keep else None
         self.counting = _Counting()
         self.count, self.total, self.flags, self.declared, self.typed = 0, 0.0, True, declared, typed
-        self.unnamed, self.whole = unnamed, True
+        self.different = _Different() if watched else None
 
     def update(self, table, position):
         values = table.columns[position]
@@ -348,7 +425,8 @@ class _Seen:
             self.total += float(np.nansum(values))
             self.counting.update(values)
             self.flags = self.flags and all(_flags(part) for part in (values[:32], values))
-            self.whole = self.whole and (not self.unnamed or bool((values == np.floor(values)).all()))
+            if self.different is not None:
+                self.different.update(values)
             if self.kept is not None:
                 self.kept.append(values)
             return
@@ -362,28 +440,36 @@ class _Seen:
             self.words[word] = self.words.get(word, 0) + count
             if word not in self.kinds and not self.declared:
                 kind = self.kinds[word] = written.kind(word)
-                if kind not in self.places:
+                if kind not in self.places and word != table.doubtful:
                     self.places[kind] = table.place(int(np.argmax(values.codes == code))), word
+
+    def forget(self, word: str):
+        """Count the cells of a word as missing ones."""
+        self.count -= self.words.pop(word, 0)
+        self.kinds.pop(word, None)
 
     def merge(self, other: "_Seen"):
         self.count, self.total, self.flags = self.count + other.count, self.total + other.total, self.flags and other.flags
         self.counting.merge(other.counting)
-        self.whole = self.whole and other.whole
+        if self.different is not None:
+            self.different.merge(other.different)
         self.kinds, self.places = other.kinds | self.kinds, other.places | self.places
         for word, count in (other.words or {}).items():
             self.words[word] = self.words.get(word, 0) + count
 
     # ------------------------------------------------------------------ numbers of rows
 
-    def all_different(self, n_rows) -> bool:
-        """Whether each row has a whole number or word of its own, as far as that is known."""
+    def all_different(self, n_rows) -> bool | None:
+        """Whether each row has a whole number or word of its own, as far as that is known; None where it may be so."""
         if self.count < n_rows or n_rows < 2:
             return False
         if self.words is not None:
             return not self.declared and len(self.words) == n_rows
         if self.counting.grows:
             return True
-        if self.kept is None or not all((values == np.floor(values)).all() for values in self.kept):
+        if self.kept is None:
+            return False if self.different is None else self.different.all(self.count)
+        if not all((values == np.floor(values)).all() for values in self.kept):
             return False
         return len(np.unique(np.concatenate(self.kept))) == n_rows
 
@@ -452,6 +538,8 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
         as_words = isinstance(table.columns[column.position], Words) or column.categories is not None
         seen = _Seen(as_words, True, declared=True)
         seen.update(table, column.position)
+        if seen.words is not None and table.doubtful not in (column.categories or ()):
+            seen.forget(table.doubtful)
         inputs.append(replace(column, fill=learner._fill(table, column, seen)) if seen.count else column)
     return replace(schema, inputs=inputs)
 

@@ -133,7 +133,7 @@ class Schema:
             return X, None
         if self.target_form is not None:
             columns = list(table.columns)
-            columns[target] = _numbers(table, target, columns[target], self.target_form)
+            columns[target] = _numbers(table, target, table.cells(target), self.target_form)
             table = replace(table, columns=columns)
         return X, encode_labels(table, target, self.labels)
 
@@ -176,7 +176,7 @@ class Schema:
 
     def _column(self, table, position, column, strict):
         """Numbers (n,), those of a date (n, 4), or the numbers of categories (n,), -1 for one that the training rows did not have."""
-        values = table.columns[position]
+        values = table.cells(position, column.categories or ())
         check_finite(table, position)
         if column.categories is None:
             numbers = _filled(_numbers(table, position, values, column.form), column.fill, table, position)
@@ -365,7 +365,7 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
 
     Raises DataError where a cell is missing, is no number where numbers are meant, or no label is known.
     """
-    values = table.columns[position]
+    values = table.cells(position, labels or ())
     check_finite(table, position)
     if labels is None:
         return _numbers_known(table, position, values)

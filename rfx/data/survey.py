@@ -40,8 +40,8 @@ class Survey:
     thousand or several a row; n_targets: how many a row has.
     """
 
-    def __init__(self, chunks, *, scaling="none", unit=False, pca=None, centred=True, dtype=np.float32, seed=0, sample=SAMPLE):
-        """chunks: a function that returns an iterator of (X, y) over all rows; it is called once or twice."""
+    def __init__(self, chunks, *, scaling="none", unit=False, pca=None, centred=True, dtype=np.float32, seed=0, sample=SAMPLE, name=None):
+        """chunks: a function that returns an iterator of (X, y) over all rows; called once or twice. name: of the rows, for messages."""
         self.n_rows, self.n_inputs, self.labels = 0, 0, np.zeros(0)
         self._scaling, self._spread, self._y = scaling, None, None
         sparse = True
@@ -60,7 +60,7 @@ class Survey:
                 learner.partial_fit(plain.transform(X, dtype))
             self.n_rows += len(y)
         if not self.n_rows:
-            raise DataError("there are no rows to learn from")
+            raise DataError("there are no rows to learn from" if name is None else f"{name} has no rows to learn from")
         scaler = plain.scaler if scaling == "none" else Scaler.from_spread(scaling, *self._final_spread(), sparse)
         self.inputs = Inputs(scaler, unit)
         if learner and scaling != "none":

@@ -1,7 +1,7 @@
 """A table whose columns are numbers or words, whatever file it came from."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from rfx.data.written import shortest
 from rfx.errors import DataError, UsageError, or_near
 
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
+_CODE = re.compile(r"[A-Z]{2}")
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 
@@ -25,6 +26,14 @@ class Words:
     def rows(self, index) -> "Words":
         return Words(self.codes[index], self.values)
 
+    def without(self, word: str) -> "Words":
+        """The column with the cells of one word as missing ones."""
+        if word not in self.values:
+            return self
+        place = self.values.index(word)
+        codes = np.where(self.codes == place, -1, self.codes - (self.codes > place)).astype(np.int32)
+        return Words(codes, [*self.values[:place], *self.values[place + 1 :]])
+
 
 @dataclass
 class Table:
@@ -34,7 +43,9 @@ class Table:
     file that each row begins at, None where it has none. own_target: the position of a column that the file itself calls the
     targets. index: the names of columns that the file itself calls the numbers of its rows. typed: the names of columns of words
     that the file itself calls words, also where they look like numbers; categorical: of those that it calls categories. decimal:
-    the decimal mark that goes with what separates the cells of a text, None where that says nothing.
+    the decimal mark that goes with what separates the cells of a text, None where that says nothing. doubtful: a word that means
+    a missing cell in most columns, None where the file tells the two apart. dotted: the positions of columns of a text with a
+    decimal comma that have dots in their cells, and the first such cell where all of them may have marks of thousands, else "".
     """
 
     name: str
@@ -47,6 +58,8 @@ class Table:
     typed: frozenset[str] = frozenset()
     categorical: frozenset[str] = frozenset()
     decimal: str | None = None
+    doubtful: str | None = None
+    dotted: dict[int, str] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -58,13 +71,27 @@ class Table:
         lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         return replace(self, columns=columns, lines=lines[index])
 
+    def cells(self, position: int, kept=()):
+        """A column, whose doubtful word is a missing cell unless it is among the words `kept`."""
+        column = self.columns[position]
+        if self.doubtful is None or self.doubtful in kept or not isinstance(column, Words):
+            return column
+        return column.without(self.doubtful)
+
+    def settled(self, position: int):
+        """A column, whose doubtful word is a missing cell unless it stands among codes in these rows."""
+        column = self.columns[position]
+        kept = isinstance(column, Words) and is_code_among(self.doubtful, column.values)
+        return self.cells(position, (self.doubtful,) if kept else ())
+
     def place(self, row: int) -> str:
         """Where a row is, as messages say it."""
         return f"{self.name}, row {row + 1}" if self.lines is None else f"{self.name}, line {self.lines[row]}"
 
     def title(self, position: int) -> str:
         """A column, as messages say it."""
-        return f"column {self.names[position]!r:.80}" if self.named else f"column {position + 1}"
+        numbered = not self.named or self.names[position] == f"column {position + 1}"
+        return f"column {position + 1}" if numbered else f"column {self.names[position]!r:.80}"
 
     def numbers_rows(self, position: int) -> bool:
         """Whether a column has the numbers of rows that a data frame was saved with, as the file or a name of theirs says."""
@@ -86,6 +113,12 @@ class Table:
         raise UsageError(f"{option} is {wanted!r:.80}, which is no column of {self.name}{known:.400}")
 
 
+def is_code_among(word: str, words) -> bool:
+    """Whether a word of two capital letters stands among others of two, as the codes of countries do."""
+    others = set(words) - {word}
+    return len(others) > 1 and all(_CODE.fullmatch(other) for other in others)
+
+
 def words_of_numbers(values: np.ndarray) -> Words:
     """A column of numbers (n,) as words, each the shortest text that reads back as the number."""
     found, codes = np.unique(values[~np.isnan(values)], return_inverse=True)
@@ -102,7 +135,16 @@ def joined(tables) -> Table:
         return first
     columns = [_stacked([table.columns[position] for table in tables]) for position in range(len(first.columns))]
     lines = None if first.lines is None else np.concatenate([table.lines for table in tables])
-    return replace(first, columns=columns, lines=lines)
+    dotted: dict[int, str] = {}
+    for table in tables:
+        add_dotted(dotted, table.dotted)
+    return replace(first, columns=columns, lines=lines, dotted=dotted)
+
+
+def add_dotted(known: dict[int, str], more: dict[int, str]) -> None:
+    """Add to `known` what further rows say of the dots in their cells, as Table.dotted has it."""
+    for position, cell in more.items():
+        known[position] = cell and known.get(position, cell)
 
 
 def _stacked(parts):

@@ -17,7 +17,7 @@ from rfx.data.header import is_value
 from rfx.data.learner import learn
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
 from rfx.data.schema import Input, Schema, encode_labels, places
-from rfx.data.table import Table, Words, joined
+from rfx.data.table import Table, Words
 from rfx.data.tasks import FEWEST_NUMBERS
 from rfx.errors import DataError, UsageError
 
@@ -177,17 +177,11 @@ class File:
 
     def _cells(self, shape, forced) -> Table:
         """The rows of a CSV text; forced: the positions of columns that are words whatever their cells look like."""
-        while True:
-            try:
-                self.format = self.csv_format(shape)
-                with self.text() as handle:
-                    parts = list(csvtext.tables(handle, shape, forced))
-                if not parts:
-                    raise DataError(f"{self.name} has no rows, only a header" if shape.header else f"{self.name} has no rows")
-                self._read = shape, forced
-                return joined(parts)
-            except csvtext.KindChanged as change:
-                forced = forced | change.columns
+        self.format, self._read = self.csv_format(shape), (shape, forced)
+        found = csvtext.read(self.text, shape, forced)
+        if found is None:
+            raise DataError(f"{self.name} has no rows, only a header" if shape.header else f"{self.name} has no rows")
+        return found
 
     def words(self, position: int) -> Words:
         """A column of a CSV text that was read, of all rows, as its cells are spelled."""
@@ -398,7 +392,8 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
 
 def _gaps(table, reading) -> Table | None:
     """The table, where some of its cells are missing and replaced."""
-    missing = (values.codes < 0 if isinstance(values, Words) else np.isnan(values) for values in table.columns)
+    columns = map(table.cells, range(len(table.columns)))
+    missing = (values.codes < 0 if isinstance(values, Words) else np.isnan(values) for values in columns)
     return table if reading.missing != "refuse" and any(part.any() for part in missing) else None
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rfx.data.frames import check_columns
 from rfx.data.ranges import Arrays
 from rfx.distributed.rows import DistributedRows
 from rfx.distributed.training import check_method
@@ -23,6 +24,7 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
     check_method(trainer)
     client = _client()
     names = getattr(X, "columns", None)
+    check_columns(X)
     X, y = _array(X, "X", 2), _array(y, "y", 1)
     if X.shape[0] != y.shape[0]:
         raise DataError(f"X has {X.shape[0]:,} rows, but y has {y.shape[0]:,}")

@@ -54,7 +54,7 @@ def check_method(trainer) -> None:
 def check(trainer, run: Run) -> None:
     """Refuse with a UsageError what does not go with a run's scheduler, before anything is read."""
     for name in _WITHOUT:
-        if getattr(run, name):
+        if getattr(run, name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} is for rows in one process; leave it out, or --scheduler")
     if encodings.remembered(run.how_to_read().encoding) is not None:
         raise UsageError("--encoding is for rows in one process; leave it out, or --scheduler, or save the files in UTF-8")

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from rfx import methods, parallel
+from rfx.data.frames import check_columns
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
 from rfx.estimators.signature import in_words
@@ -54,6 +55,7 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     DataConversionWarning.
     """
     options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset} | options
+    check_columns(X)
     if isinstance(y, str) and y == "no_validation":
         return rows(validate_data(estimator, X, **options))
     X, y = validate_data(estimator, X, y, **options)

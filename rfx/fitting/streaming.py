@@ -443,7 +443,7 @@ class Session:
         epochs = None if endless and source.rewindable else s.epochs
         saved = keeper.load(self) if keeper else None
         if keeper is None or saved is None:
-            self.learn(chunks, classes)
+            self.learn(chunks, classes, source.name)
             self.start(source.rewindable)
             stream = Stream(source, s.batch, buffer, s.seed, epochs)
         else:
@@ -481,8 +481,8 @@ class Session:
 
     # ------------------------------------------------------------------ its parts
 
-    def learn(self, chunks: Callable, classes: Any = None) -> None:
-        """The survey of the rows, and what follows from it."""
+    def learn(self, chunks: Callable, classes: Any = None, name: str | None = None) -> None:
+        """The survey of the rows, and what follows from it; name: what messages call them."""
         s, method = self.settings, self.method
         found = Survey(
             chunks,
@@ -493,6 +493,7 @@ class Session:
             dtype=input_dtype(s),
             seed=s.seed,
             sample=max(SAMPLE, method.n_landmarks(s)),
+            name=name,
         )
         targets.check_inputs(found.n_inputs)
         task, labels, scaler = targets.learn(s, found, classes)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 
+from rfx import files
 from rfx.errors import DataError
 from rfx.records import sheet
 from rfx.records.result import Result, at_least_zero, certificate, params_of, real, seconds, whole
@@ -26,7 +27,7 @@ _MORE = {"cpu_seconds": seconds, "pass_seconds": seconds, "features": whole, "nn
 def beside(path) -> Path:
     """The file of the traces of a results file: results.csv has results.trace.csv."""
     path = Path(path)
-    return path.with_name(f"{path.stem}.trace{path.suffix or '.csv'}")
+    return path.with_name(f"{path.stem}.trace{path.suffix or '.csv'}") if path.name else path
 
 
 def of(method) -> list[dict]:
@@ -107,6 +108,16 @@ def finder(path) -> Callable[[str | None], list[dict]]:
     """A function of a key that gives its trace, empty where it has none. The file is read when the first trace is asked for."""
     known = cache(partial(read, path))
     return lambda key: known().get(key, [])
+
+
+def chosen(trace, results) -> Callable[[str | None], list[dict]]:
+    """The finder of the file `trace`, which is read at once and must be there; where it is None, of the one beside the results."""
+    if trace is None:
+        return finder(beside(results))
+    if not Path(trace).exists():
+        raise DataError(f"{files.shown(trace)} can't be read as a file of traces: there is no such file")
+    found = read(trace)
+    return lambda key: found.get(key, [])
 
 
 def attached(rows: list[Result], path) -> list[Result]:

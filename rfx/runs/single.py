@@ -34,7 +34,7 @@ def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None
         trained, split = (elsewhere or streamed.train)(trainer, run, progress)
     else:
         split = load(run)
-        if run.sample_weight:
+        if run.sample_weight is not None:
             split.weights = rowweights.read(run.sample_weight, len(split.y_train))
         trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
         trainer, listening = streamed.prepared(trainer, run, split, progress)
@@ -51,7 +51,7 @@ def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None
         "key": keys.key(run),
         "n_classes": 0 if trained.classes is None else len(trained.classes),
     }
-    if run.sample_weight:
+    if run.sample_weight is not None:
         made["sample_weight"] = Path(run.sample_weight).name
     return trained.with_info(**made), split
 

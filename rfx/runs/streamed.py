@@ -19,7 +19,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have, and for weights
     of the rows of a stream.
     """
-    if run.stream and run.sample_weight:
+    if run.stream and run.sample_weight is not None:
         raise UsageError("--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows by --class-weight")
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
     listening = {"progress": progress}
@@ -61,7 +61,7 @@ def _exact(trainer, split):
 def train(trainer, run: Run, progress=None) -> tuple:
     """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test rows, which must fit into memory."""
     path, n_inputs = run.dataset, run.n_inputs
-    if run.split:
+    if run.split is not None:
         raise UsageError(f"--split is {run.split}, but a stream is not split; give --test FILE")
     plain, reading = archives.plain_name(path), run.how_to_read()
     if _is_csv(path, reading):
@@ -77,7 +77,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
         source = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
         schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
-    if run.test:
+    if run.test is not None:
         split.X_test, split.y_test = _test_rows(run, source, schema)
     trainer, listening = prepared(replace(trainer, schema=schema), run, split, progress)
     return trainer.fit_stream(source, **listening), split

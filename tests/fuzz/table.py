@@ -13,7 +13,7 @@ from fuzz.mutations import mutated
 from rfx.data import csvtext, encodings, tables
 from rfx.data.learner import learn
 from rfx.data.reading import Reading
-from rfx.data.table import Table, Words, joined
+from rfx.data.table import Table, Words
 from rfx.errors import RfxError
 
 _TEXTS = [
@@ -21,6 +21,7 @@ _TEXTS = [
     b"1;0,5;a\n2;1,5;b\r\n3;-2;a\r\n",
     b"\xef\xbb\xbfx\ty\n1\t2\n\n3\t4\n",
     b"a,b\n01,true\n2,False\n",
+    b"id;a;b\n1;1.234;DE\n2;12.345;NA\n3;1,5;FR\n4;9,125;NA\n",
 ]
 _PIECES = [
     b",", b";", b"\t", b'"', b'""', b"\n", b"\r\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"nan", b"inf", b"1e999", b"9" * 40, b"NA",
@@ -51,7 +52,7 @@ def _arrays() -> list[tuple[str, bytes]]:
 
 
 def _same(first: Table, second: Table) -> bool:
-    if first.names != second.names or not np.array_equal(first.lines, second.lines):
+    if first.names != second.names or first.dotted != second.dotted or not np.array_equal(first.lines, second.lines):
         return False
     for one, other in zip(first.columns, second.columns):
         if isinstance(one, Words) != isinstance(other, Words):
@@ -67,12 +68,7 @@ def _same(first: Table, second: Table) -> bool:
 
 def _in_pieces(content: bytes, name: str, size: int) -> Table:
     content = encodings.opened(io.BytesIO(content), name).read()
-    shape, forced = csvtext.dialect(content, name), frozenset()
-    while True:
-        try:
-            return joined(csvtext.tables(io.BytesIO(content), shape, forced, size))
-        except csvtext.KindChanged as change:
-            forced = forced | change.columns
+    return csvtext.read(lambda: io.BytesIO(content), csvtext.dialect(content, name), chunk=size)
 
 
 def one(path: Path, content: bytes, generator) -> bool:

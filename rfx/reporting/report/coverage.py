@@ -1,5 +1,6 @@
 """What of a plan was run, what was not and why, and what to type to run it."""
 
+import shlex
 from dataclasses import dataclass, field
 
 from rfx.data import registry
@@ -84,16 +85,21 @@ def _why_missing(dataset) -> str:
 
 def _commands(found, runs, by_key, folder) -> list[tuple[str, str]]:
     """(what for, command) of all that would fill what is not there."""
-    path = f"{folder}/{found.name}{'-quick' if found.quick else ''}.csv"
-    run = f"rfx run {found.name}{' --quick' if found.quick else ''} --results {path}"
+    name, quick = shlex.quote(found.name), found.quick
+
+    def run_of(quick):
+        path = shlex.quote(f"{folder}/{found.name}{'-quick' if quick else ''}.csv")
+        return f"rfx run {name}{' --quick' if quick else ''} --results {path}"
+
+    run = run_of(quick)
     commands = []
     without = sorted({run.dataset for run in runs if (row := by_key.get(keys.key(run))) and row["params"].get("error") == NO_DATA})
     if without:
-        commands.append(("data that could not be had", f"rfx fetch {' '.join(name.partition(':')[0] for name in without)}"))
+        commands.append(("data that could not be had", f"rfx fetch {shlex.join(base.partition(':')[0] for base in without)}"))
     if found.counts["missing"] or found.counts["interrupted"] or without:
         commands.append((f"{found.counts['missing'] + found.counts['interrupted']:,} runs without a row", run))
     if found.counts["failed"] + found.counts["timeout"] > 0:
         commands.append((f"{found.counts['failed'] + found.counts['timeout']:,} failed or timed out", f"{run} --retry-failed"))
-    if found.quick:
-        commands.append((f"the whole plan, {found.full_total:,} runs", f"rfx run {found.name} --results {folder}/{found.name}.csv"))
+    if quick:
+        commands.append((f"the whole plan, {found.full_total:,} runs", run_of(False)))
     return commands

@@ -1,9 +1,10 @@
 """The page: everything of the papers that are asked for, put into the template."""
 
+import shlex
 from pathlib import Path
 
 from rfx import _version, files, methods
-from rfx.errors import DataError, RfxError
+from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
 from rfx.reporting import style, tables
 from rfx.reporting.report import coverage, grids, items, sources, tally
@@ -21,9 +22,14 @@ def write(results, output, folders: list[catalogue.Folder], known: dict, force: 
     folders: the papers; known: every plan that there is, by name. The page appears whole or not at all, and replaces nothing that
     is no report of rfx without `force`. Raises UsageError for that, DataError where it can't be written or `results` is no folder.
     """
+    for option, folder in (("--results", results), ("--output", output)):
+        if not str(folder):
+            raise UsageError(f"{option} is empty; give a folder")
     results, output = Path(results), Path(output)
     if not results.is_dir():
-        raise DataError(f"{results} is no folder of results files; make some with rfx run PLAN --results {results}/PLAN.csv")
+        raise DataError(
+            f"{results} is no folder of results files; make some with rfx run PLAN --results {shlex.quote(f'{results}/PLAN.csv')}"
+        )
     page = output / "index.html"
     files.guard(("--output", page), (), KIND, force)
     shelf = Shelf()

@@ -3,7 +3,7 @@
 import time
 
 
-def wait_for(condition, what, seconds=20):
+def wait_for(condition, what, seconds=60):
     """Until condition() holds; an AssertionError that says `what` after so many seconds."""
     end = time.monotonic() + seconds
     while not condition():
@@ -11,7 +11,7 @@ def wait_for(condition, what, seconds=20):
         time.sleep(0.01)
 
 
-def pid_in(path, seconds=20) -> int:
+def pid_in(path, seconds=60) -> int:
     """The number that a process writes to a file when it begins."""
     wait_for(lambda: path.exists() and path.read_text(), "the child never started", seconds)
     return int(path.read_text())

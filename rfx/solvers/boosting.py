@@ -1,7 +1,10 @@
 """Fully corrective boosting: greedy coordinate descent on the L1 problem over all features of a kind (Yen et al. 2014, section 3.3)."""
 
+from __future__ import annotations
+
 import hashlib
 from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -12,11 +15,35 @@ from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.newton import filled, solve_l1
 
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
+    from rfx.solvers.boosting import Learner
+
 # Relative gap of a corrective step, and the least where a new feature is too small to be felt by that.
 TOL, LEAST_TOL = 1e-5, 1e-9
 
 
-def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=None, *, n_features: int = 1000, factors=None) -> Solution:
+class Learner(Protocol):
+    """Greedy steps over features of a kind: `find` and `keep` as `solve_boosting` says."""
+
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]: ...
+
+    def keep(self, which: list[int]) -> None: ...
+
+
+def solve_boosting(
+    learner: Learner,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    callback: Callback | None = None,
+    *,
+    n_features: int = 1000,
+    factors: np.ndarray | None = None,
+) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(sum_h w_h phi_h(x_n), y_n) (eq. 9) over features +-1 that are found step by step.
 
     learner.find(u) -> (signs, largest): signs (N, k) of the features that the greedy step (24) finds for u = L'(f, y) (N,); largest is
@@ -64,7 +91,9 @@ def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=No
     return Solution(coef, objective, Certificate("gap", gap), turn, status, record.trace)
 
 
-def _correct(Z, y, lam, loss, budget, coef, gram, before) -> Solution:
+def _correct(
+    Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Filled, coef: np.ndarray, gram: GramCache, before: float
+) -> Solution:
     """The minimiser over the features found, more exact than the budget asks for where that hides what the new ones gain."""
     while True:
         solution = solve_l1(Z, y, lam, loss, budget, coef, gram=gram)
@@ -73,7 +102,7 @@ def _correct(Z, y, lam, loss, budget, coef, gram, before) -> Solution:
         budget, coef = replace(budget, tol=0.1 * budget.tol), solution.coef
 
 
-def _is_new(signs, seen: set) -> bool:
+def _is_new(signs: np.ndarray, seen: set) -> bool:
     """Whether a feature, or what it is times -1, has not been among those seen; it is from now on."""
     name = hashlib.blake2b(np.packbits(signs == signs[0]).tobytes(), digest_size=16).digest()
     return name not in seen and not seen.add(name)

@@ -9,12 +9,22 @@ extrapolated (Anderson acceleration, Bertrand and Massias 2021). The certificate
 largest s <= 1 that makes ||Z'u||_inf <= lam.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.compiled import njit
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import filled, largest_working_set, minimise
+
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
+    from rfx.operators.binned import BinnedMatrix
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
 _MEMORY = 5
@@ -27,7 +37,15 @@ _MANY = 4000
 _SETTLED = 0.1
 
 
-def solve_rb_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+def solve_rb_l1(
+    Z: BinnedMatrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> Solution:
     """The minimiser (D,) for one output.
 
     Z: BinnedMatrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the
@@ -49,7 +67,18 @@ def solve_rb_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=
         at_most, by_grids = largest, not by_grids
 
 
-def _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, limit) -> Solution:
+def _by_grids(
+    Z: BinnedMatrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Filled,
+    w: np.ndarray,
+    record: Recorder,
+    n_iter: int,
+    bound: float,
+    limit: int,
+) -> Solution:
     """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter and these hardly change.
 
     From w (D,) after n_iter steps that gave the lower bound `bound`.
@@ -72,7 +101,9 @@ def _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, limit) -> Solut
         n_iter += 1
 
 
-def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):
+def _minimise_model(
+    Z: BinnedMatrix, w0: np.ndarray, g: np.ndarray, curvature: np.ndarray, lam: float, accuracy: float, budget: Filled
+) -> np.ndarray:
     """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
@@ -87,7 +118,7 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):
     w, delta = w0.copy(), np.zeros(len(curvature))
     points, first = [], 0.0
 
-    def value(w, delta):
+    def value(w: np.ndarray, delta: np.ndarray) -> float:
         return float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
 
     for _ in range(_EPOCHS):
@@ -104,7 +135,7 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):
     return w
 
 
-def _extrapolate(points):
+def _extrapolate(points: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray] | None:
     """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel; None where it can't be found."""
     differences = np.stack([after - before for (_, before), (_, after) in zip(points, points[1:])])
     gram = differences @ differences.T
@@ -118,7 +149,9 @@ def _extrapolate(points):
     return tuple(sum(share / total * point[k] for share, point in zip(shares, points[1:])) for k in (0, 1))
 
 
-def _search(Z, y, w, f, target, lam, loss, objective):
+def _search(
+    Z: Matrix, y: np.ndarray, w: np.ndarray, f: np.ndarray, target: np.ndarray, lam: float, loss: SmoothLoss, objective: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The next (w, Z w) towards the model's minimiser: the first of steps 1, 1/2, 1/4, … that decreases the objective."""
     change = target - w
     move = Z.matvec(change)
@@ -132,7 +165,19 @@ def _search(Z, y, w, f, target, lam, loss, objective):
 
 
 @njit(cache=True, nogil=True)
-def _epoch(ids, starts, w, g, diagonal, curvature, delta, lam, scale, sums, steps):
+def _epoch(
+    ids: np.ndarray,
+    starts: np.ndarray,
+    w: np.ndarray,
+    g: np.ndarray,
+    diagonal: np.ndarray,
+    curvature: np.ndarray,
+    delta: np.ndarray,
+    lam: float,
+    scale: float,
+    sums: np.ndarray,
+    steps: np.ndarray,
+) -> float:
     """One exact update of every grid in turn, on the quadratic model; returns the sum of diagonal step^2.
 
     w (D,) and delta = Z (w - w0) over the rows are updated. The look-up that ends a grid's update and the sums that begin

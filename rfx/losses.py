@@ -35,6 +35,12 @@ class SmoothLoss(Loss, Protocol):
     def second_derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
 
+class BoundedLoss(SmoothLoss, Protocol):
+    """A loss whose second derivative is `curvature` at most."""
+
+    curvature: float
+
+
 class Squared:
     """1/2 (z - y)^2 (Yen et al. 2014, section 2; curvature 1)."""
 
@@ -258,7 +264,7 @@ class Weighted:
     are scaled instead (rfx.operators.scaled). The conjugate of w L at u is w L*(u / w).
     """
 
-    def __init__(self, loss: Loss) -> None:
+    def __init__(self, loss: SmoothLoss) -> None:
         self.base, self.name = loss, loss.name
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:

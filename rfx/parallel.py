@@ -29,7 +29,7 @@ _PARTS = 16
 _FEW = 1 << 22
 # Multiplications of a matrix product that take as long as one of a loop, and columns of a tile of a Gram matrix.
 DENSE, _TILE = 8, 512
-_deadline = contextvars.ContextVar("deadline", default=None)
+_deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("deadline", default=None)
 
 
 class _Here(threading.local):

@@ -51,11 +51,10 @@ class CachedRows(Matrix):
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
         if self._store is None and self.capacity >= self.shape[0]:
-            self._empty(self.shape[0])
-            yield from self._filled()
+            yield from self._filled(self._empty(self.shape[0]))
             return
         held = np.flatnonzero(self._places >= 0)
-        if not len(held):
+        if self._store is None or not len(held):
             yield from self.inner.parts()
             return
         yield held, self._store.at(self._places[held])
@@ -63,19 +62,20 @@ class CachedRows(Matrix):
         for rows, part in self.inner.rows(rest).parts():
             yield rest[rows], part
 
-    def _filled(self) -> Iterator[tuple[Index, Matrix]]:
+    def _filled(self, store: _Plain | Codes) -> Iterator[tuple[Index, Matrix]]:
         """`parts`, each kept."""
         numbers = np.arange(self.shape[0])
         for rows, Z in self.inner.row_blocks():
-            self._store.put(numbers[rows], Z)
+            store.put(numbers[rows], Z)
             self._places[rows] = numbers[rows]
-            yield rows, self._store.at(numbers[rows])
+            yield rows, store.at(numbers[rows])
 
-    def _empty(self, count: int) -> None:
+    def _empty(self, count: int) -> _Plain | Codes:
         self._store = None
         self._places[:] = -1
         width = self.shape[1]
         self._store = _Plain(count, width, self.dtype) if self.kind is None else Codes.empty(count, width, self.kind, self.dtype)
+        return self._store
 
     def rows(self, index: Index) -> Matrix:
         """index: a sorted integer array without repetition, or a slice."""

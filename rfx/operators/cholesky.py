@@ -42,11 +42,11 @@ def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
     single = factor.dtype == np.float32
     if len(factor) > _SMALL and (b.ndim == 1 or b.shape[1] == 1):
         substitute = blas.strsv if single else blas.dtrsv
-        x = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
-        found: np.ndarray = substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
-        return found
-    found: np.ndarray = (lapack.spotrs if single else lapack.dpotrs)(factor, np.asfortranarray(b, dtype=factor.dtype), lower=1)[0]
-    return found
+        x: np.ndarray = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
+        x = substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
+        return x
+    x = (lapack.spotrs if single else lapack.dpotrs)(factor, np.asfortranarray(b, dtype=factor.dtype), lower=1)[0]
+    return x
 
 
 def factor_in_place(A: np.ndarray) -> int:

@@ -7,7 +7,7 @@ what it is worth the features themselves say.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rfx.operators.blocks import GramOrPair
     from rfx.types import Index
 
+# the type of codes
+Kind: TypeAlias = type[np.signedinteger[Any]]
 # MiB of features from which codes of them take less time than new memory does.
 WORTH_MB = 1024
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -39,7 +41,7 @@ _FIRST = {np.int8: 127, np.int16: 32000}
 _float = np.float32
 
 
-def code_type(Z: Matrix, error: float) -> type[np.signedinteger[Any]] | None:
+def code_type(Z: Matrix, error: float) -> Kind | None:
     """The smallest type of codes that change no row of Z by more than the root of `error` in all; None where there is none.
 
     The rows that tell are 64 that are drawn.

@@ -129,7 +129,8 @@ def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, widt
         a, b, steps, stride, c, width = given
         word, size = ir.IntType(32), ir.IntType(64)
         vector = ir.VectorType(word, 16)
-        dot = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512")
+        get_function: Any = cgutils.get_or_insert_function  # which has no types
+        dot = get_function(builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512")
 
         def number(value: Any) -> Any:
             return ir.Constant(size, value)
@@ -182,7 +183,7 @@ def _add_tiles(shifted: np.ndarray, plain: np.ndarray, sums: np.ndarray, first: 
             for i in range(min(j + 1, height // _WIDTH)):
                 for r in range(0, _WIDTH, _HEIGHT):
                     place = c + 4 * ((i * _WIDTH + r) * width + j * _WIDTH)
-                    _add_tile(a + i * steps * stride + 4 * r, b + j * steps * stride, steps, stride, place, width)
+                    _add_tile(a + i * steps * stride + 4 * r, b + j * steps * stride, steps, stride, place, width)  # type: ignore[call-arg]  # numba gives the first
 
 
 @njit(cache=True, nogil=True)

@@ -92,7 +92,7 @@ class MapMatrix(WalkedMatrix):
         first, second = self._grams([(old, None, change), (new, old, weights)], dtype)
         return first, *second
 
-    def _grams(self, wanted: list[tuple[np.ndarray, np.ndarray | None, np.ndarray | None]], dtype: DTypeLike) -> list[GramOrPair]:
+    def _grams(self, wanted: list[tuple[np.ndarray, np.ndarray | None, np.ndarray | None]], dtype: DTypeLike | None) -> list[GramOrPair]:
         """Gram matrices for (left, right, weights) each, from features that are made once, for so many rows that all threads have some."""
         given = [(left, right, np.ones(self.shape[0]) if weights is None else weights) for left, right, weights in wanted]
         columns = np.unique(np.concatenate([side for left, right, _ in given for side in (left, right) if side is not None]))
@@ -100,7 +100,7 @@ class MapMatrix(WalkedMatrix):
         own, sums = MapMatrix(self.map.select(columns), self.X, self.scale), []
         for left, right, weights in given:
             right_at = None if right is None else np.searchsorted(columns, right)
-            count, peak = np.count_nonzero(weights), np.abs(weights).max(initial=0.0)
+            count, peak = int(np.count_nonzero(weights)), np.abs(weights).max(initial=0.0)
             sums.append(GramSum(np.searchsorted(columns, left), right_at, count, dtype or self.dtype, peak, len(columns)))
         most = GIVEN // (2 if sums[0].large else 1)
         most = max(own.block, min(most, block_size(own.shape[1], own.dtype, _GRAM_BYTES)))

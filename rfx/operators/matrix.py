@@ -416,8 +416,8 @@ class DenseMatrix(Matrix):
                 _add_normal(self.Z, rows[own], P, weights[own], sums[k])
 
         parallel.for_ranges(part, _PARTS, work=2 * len(rows) * len(P))
-        found: np.ndarray = sums.sum(axis=0)
-        return found
+        total: np.ndarray = sums.sum(axis=0)
+        return total
 
     def gram(
         self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None

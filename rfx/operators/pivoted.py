@@ -148,7 +148,7 @@ def _reject(H: np.ndarray, draws: np.ndarray, most: int, floor: float) -> tuple[
 def each_chunk(n_rows: int, function: Callable[[slice], Any]) -> None:
     """function(rows) for every chunk of the rows, by several threads with one of BLAS's each."""
 
-    def part(start: int, stop: int) -> np.ndarray:
+    def part(start: int, stop: int) -> None:
         for chunk in range(start, stop):
             function(slice(chunk * _CHUNK, min((chunk + 1) * _CHUNK, n_rows)))
 

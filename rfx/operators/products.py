@@ -81,7 +81,8 @@ class GramSum:
         """
         self.sides = (left,) if right is None else (left, right)
         width, threads = sum(map(len, self.sides)), env.threads()
-        self.dtype, self.peak, self.tops = np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype), peak or 1.0, None
+        self.dtype, self.peak = np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype), peak or 1.0
+        self.tops: list[np.ndarray] | None = None
         self.large, self.n_rows = max(width, beside) > _ONE_TILE, n_rows  # large: one sum for all threads
         self.parts: list[_Room | None] = [None] * (1 if self.large else max(1, min(threads, -(-n_rows // CHUNK))))
         side = _TILE if self.large else max(map(len, self.sides))
@@ -127,10 +128,10 @@ class GramSum:
         room: list[np.ndarray],
     ) -> None:
         """Add rows times their roots; from within a part, where each thread has one, the work is not shared out again."""
-        gathered = [own[: len(rows)] for own in room]
+        tops, gathered = self.tops or [], [own[: len(rows)] for own in room]
 
         def gather(first: int, last: int) -> None:
-            for columns, top, own in zip(self.sides, self.tops, gathered):
+            for columns, top, own in zip(self.sides, tops, gathered):
                 _gather(Z, rows[first:last], columns, roots[first:last], top, own[first:last])
 
         def multiply(first: int, last: int) -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rfx.losses import Loss
     from rfx.operators.kernel import KernelMatrix
     from rfx.operators.matrix import Matrix
-    from rfx.solvers.base import Callback
 
 # told of every step: what it is to be told, and a function that makes the weights (see Recorder)
 Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]
@@ -131,8 +130,10 @@ def stack(solutions: list[Solution], coef: np.ndarray | None = None, of: str = "
 
     coef: theirs in one array; by default a column for each of them. of: what each entry of the trace calls its problem's number.
     """
-    gaps = [s.gap for s in solutions]
-    certificate = None if None in gaps else Certificate(solutions[0].certificate.kind, float(sum(gaps)))
+    certificates = [s.certificate for s in solutions if s.certificate is not None]
+    certificate = None
+    if len(certificates) == len(solutions):
+        certificate = Certificate(certificates[0].kind, float(sum(own.value for own in certificates)))
     return Solution(
         coef=np.stack([s.coef for s in solutions], axis=-1) if coef is None else coef,
         objective=float(sum(s.objective for s in solutions)),
@@ -148,7 +149,8 @@ class Progress:
 
     def __init__(self, steps: int, share: float) -> None:
         """stalled: whether the last `steps` steps together took no more than that share off the objective."""
-        self.steps, self.share, self.stalled, self._past = steps, share, False, []
+        self.steps, self.share, self.stalled = steps, share, False
+        self._past: list[float] = []
 
     def __call__(self, objective: float) -> bool:
         """Keep the objective after one more step; returns `stalled`."""
@@ -211,13 +213,14 @@ class Recorder:
     """
 
     def __init__(self, callback: Callback | None = None, **always: Any) -> None:
-        self.callback, self.always, self.trace, self._start = callback, always, [], self._now()
+        self.callback, self.always, self._start = callback, always, self._now()
+        self.trace: list[dict[str, Any]] = []
 
     @staticmethod
     def _now() -> tuple[float, float]:
         return time.monotonic(), time.process_time()
 
-    def __call__(self, coef: Callable[[], np.ndarray] | None = None, **entry: Any) -> np.ndarray:
+    def __call__(self, coef: Callable[..., np.ndarray], **entry: Any) -> None:
         """Keep one step; coef: a function without arguments that makes its weights."""
         now = self._now()
         passed = (after - before for after, before in zip(now, self._start))
@@ -225,7 +228,8 @@ class Recorder:
         if self.callback is not None:
             with until(None):
                 self.callback(entry, coef)
-            self._start = tuple(start + after - before for start, after, before in zip(self._start, self._now(), now))
+            wall, processor = (start + after - before for start, after, before in zip(self._start, self._now(), now))
+            self._start = wall, processor
         self.trace.append(entry)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rfx.losses import SmoothLoss
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
-    from rfx.solvers.boosting import Learner
 
 # Relative gap of a corrective step, and the least where a new feature is too small to be felt by that.
 TOL, LEAST_TOL = 1e-5, 1e-9
@@ -30,7 +30,7 @@ class Learner(Protocol):
 
     def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]: ...
 
-    def keep(self, which: list[int]) -> None: ...
+    def keep(self, which: Sequence[int | np.integer[Any]]) -> None: ...
 
 
 def solve_boosting(
@@ -60,9 +60,9 @@ def solve_boosting(
     `nnz`, `objective`, `gap` (over those found), `greedy` (the largest |sum_n u_n phi_h(x_n)| of a feature of the step). The status
     is that of the last step. Raises UsageError as `check_problem` does.
     """
-    Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set()
+    Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set[bytes]()
     factors = np.ones(len(y)) if factors is None else factors
-    y, budget = check_problem(Z, y, lam, loss), filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
+    y, limits = check_problem(Z, y, lam, loss), filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
     coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
     objective, gap, turn = float(loss.value(decision, y).sum()), 0.0, 0
     record(coef.copy, iteration=0, features=0, nnz=0, objective=objective, gap=gap)
@@ -73,17 +73,19 @@ def solve_boosting(
             bound = max(bound, best_dual(loss, u, y, lam, np.array([largest]))[0])
         sums = np.abs((u * factors) @ signs)
         new = [k for k in np.flatnonzero(sums > lam) if _is_new(signs[:, k], seen)][: n_features - len(coef)]
-        if not new or objective - bound <= budget.tol * objective:
+        if not new or objective - bound <= limits.tol * objective:
             break
-        if budget.late():
+        if limits.late():
             status = "timeout"
             break
         learner.keep(new)
         Z.append(signs[:, new])
         own = Z if np.all(factors == 1) else ScaledRows(Z, factors)
-        solution = _correct(own, y, lam, loss, budget, np.append(coef, np.zeros(len(new))), gram, objective)
-        coef, objective, gap, status = solution.coef, solution.objective, solution.gap, solution.status
-        decision, turn = gram.recall(coef), turn + 1
+        solution = _correct(own, y, lam, loss, limits, np.append(coef, np.zeros(len(new))), gram, objective)
+        coef, objective, status = solution.coef, solution.objective, solution.status
+        recalled = gram.recall(coef)
+        assert recalled is not None and solution.gap is not None  # `solve_l1` remembers and certifies its answer
+        decision, gap, turn = recalled, solution.gap, turn + 1
         entry = {"iteration": turn, "features": len(coef), "nnz": int(np.count_nonzero(coef)), "objective": objective, "gap": gap}
         record(coef.copy, **entry, greedy=float(sums.max()))
     if np.isfinite(bound):
@@ -102,7 +104,9 @@ def _correct(
         budget, coef = replace(budget, tol=0.1 * budget.tol), solution.coef
 
 
-def _is_new(signs: np.ndarray, seen: set) -> bool:
+def _is_new(signs: np.ndarray, seen: set[bytes]) -> bool:
     """Whether a feature, or what it is times -1, has not been among those seen; it is from now on."""
     name = hashlib.blake2b(np.packbits(signs == signs[0]).tobytes(), digest_size=16).digest()
-    return name not in seen and not seen.add(name)
+    new = name not in seen
+    seen.add(name)
+    return new

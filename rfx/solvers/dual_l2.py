@@ -67,7 +67,9 @@ def solve_dual_ridge(
     while True:
         F = Z.outer(A) if A.any() else np.zeros_like(Y)
         R = Y - F - lam * A
-        P, KP, before = 0.0, 0.0, np.inf
+        P: np.ndarray | float = 0.0
+        KP: np.ndarray | float = 0.0
+        before: np.ndarray | float = np.inf
         first = n_iter
         while True:
             KR = Z.outer(R)
@@ -188,8 +190,8 @@ def _direction(
 
     def product(p: np.ndarray) -> np.ndarray:
         if part is not Z:
-            found: np.ndarray = lam * p + roots * part.outer(roots * p)
-            return found
+            inside: np.ndarray = lam * p + roots * part.outer(roots * p)
+            return inside
         full = np.zeros_like(v)
         full[chosen] = roots * p
         found: np.ndarray = lam * p + roots * Z.outer(full)[chosen]

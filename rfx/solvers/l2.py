@@ -27,6 +27,7 @@ from rfx.solvers.line_search import line_minimum
 
 if TYPE_CHECKING:
     from rfx.losses import Loss, SmoothLoss
+    from rfx.operators.factors import Factor
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
@@ -119,7 +120,8 @@ class _Newton:
     ) -> None:
         self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = loss, lam, n_rows, budget, record, 0
         self.reached = reached
-        self.factor, self.rows, self.steps, self.last, self.since = None, 0, 0, 0, 0.0
+        self.factor: Factor | None = None
+        self.rows, self.steps, self.last, self.since = 0, 0, 0, 0.0
 
     def problem(self, Z: Matrix, y: np.ndarray, tol: float) -> _Problem:
         """That of these rows, to be solved to relative gap `tol`; lambda is that of all rows, in proportion."""
@@ -184,6 +186,7 @@ class _Newton:
             self.factor = None
             self.factor = sampled_factor(part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb)
             self.since = 0.0
+        assert self.factor is not None
         bound = max(_RESIDUAL**2 * squares, problem.lam * problem.goal * point.objective)
         step, _, self.last = conjugate_gradients(
             lambda p: problem.lam * p + part.normal(p, weights),

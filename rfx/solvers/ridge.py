@@ -94,7 +94,7 @@ def solve_ridge_cg(
         steps = 0
         if np.linalg.norm(residual) > bound:
             step, residual, steps = conjugate_gradients(
-                image, residual, lambda r: r, lambda x, r, bound=bound: np.linalg.norm(r) <= bound, budget.max_iter, budget.deadline
+                image, residual, lambda r: r, lambda x, r: bool(np.linalg.norm(r) <= bound), budget.max_iter, budget.deadline
             )
             w = w + step
         W[:, k] = w
@@ -159,13 +159,15 @@ class _Factors:
     def __init__(self, Z: Matrix, Y: np.ndarray, lams: Sequence[float], limit: float) -> None:
         self.Z, self.Y, self.lams, self.limit = Z, Y, list(lams), limit
         self.sampling = _sampling_pays(Z, Y, len(self.lams))
-        self._sampled = self._whole = self._right = self._starts = None
+        self._sampled: Factor | None = None
+        self._whole: Factor | None = None
+        self._right: np.ndarray | None = None
+        self._starts: list[np.ndarray | None] | None = None
 
     def sampled(self, lam: float) -> Factor:
         if self._sampled is None:
             self._sampled = sampled_factor(self.Z, None, lam, _sampled_rows(self.Z.shape[0]), self.limit / 2)
-        found: Factor = self._sampled.prepare(lam)
-        return found
+        return self._sampled.prepare(lam)
 
     def whole(self, lam: float) -> Factor:
         """The factor of the smaller Gram matrix, of low rank where it does not fit."""
@@ -185,7 +187,7 @@ class _Factors:
             return factor(self._right)
         if self._starts is None and len(self.lams) > 1:
             steps = int(np.clip(_BASIS // max(1, self._right.size), 20, 300))
-            self._starts = solve_shifted(factor.gram.solve, self._right, factor.gram.diagonal, self.lams, max_steps=steps)
+            self._starts = solve_shifted(factor.gram.solve, self._right, float(factor.gram.diagonal), self.lams, max_steps=steps)
         start = self._starts[self.lams.index(lam)] if self._starts else None
         if start is None:
             start = factor.gram.solve(self._right)

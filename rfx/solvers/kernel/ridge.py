@@ -77,19 +77,20 @@ class _System:
         trace = float(K.diagonal.sum())
         eps = np.finfo(np.float32).eps
         size = len(Y) ** 2 / 2**20
-        self.solve = None
+        solve: Callable[[np.ndarray], np.ndarray] | None = None
         # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and refinement converges in a few
         # passes.
         for dtype, allowed in ((np.float32, lam > 10 * eps * trace), (np.float64, True)):
-            if self.solve is None and allowed and size * np.dtype(dtype).itemsize <= budget.memory_mb:
-                self.solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
-        self.direct = self.solve is not None
-        if self.solve is None and 4 * size <= budget.memory_mb:
+            if solve is None and allowed and size * np.dtype(dtype).itemsize <= budget.memory_mb:
+                solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
+        self.direct = solve is not None
+        if solve is None and 4 * size <= budget.memory_mb:
             # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at a condition number of
             # about their ratio.
-            self.solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
-        if self.solve is None:
-            self.solve, self.path = _low_rank(K, lam, budget.memory_mb, seed), "conjugate-gradients"
+            solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
+        if solve is None:
+            solve, self.path = _low_rank(K, lam, budget.memory_mb, seed), "conjugate-gradients"
+        self.solve = solve
 
     def times(self, V: np.ndarray, dtype: DTypeLike) -> np.ndarray:
         """(K + lam) V, a pass."""
@@ -103,7 +104,8 @@ class _System:
 
     def refine(self, alpha: np.ndarray, record: Recorder, shape: tuple[int, ...]) -> Solution:
         """The residual in float64, a correction by the factor, or by preconditioned conjugate gradients, and again."""
-        Y, budget, best, solution = self.Y, self.budget, np.inf, None
+        Y, budget, best = self.Y, self.budget, np.inf
+        solution: tuple[np.ndarray, float, Certificate] | None = None
 
         def tell(alpha: np.ndarray, gaps: np.ndarray, values: np.ndarray) -> None:
             entry = {"iteration": self.passes, "objective": float(values.sum()), "gap": float(gaps.sum()), "path": self.path}
@@ -119,6 +121,7 @@ class _System:
             if not stalled:
                 best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
             if good or stalled or not np.isfinite(gap) or budget.spent(self.passes):
+                assert solution is not None
                 return Solution(*solution, self.passes, budget.status(good, self.passes), record.trace)
             alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(alpha, residual, tell))
 
@@ -170,7 +173,7 @@ def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np
     )[1]
 
 
-def _cholesky(K: KernelMatrix, dtype: type[np.floating[Any]], lam: float) -> Callable[[np.ndarray], np.ndarray] | None:
+def _cholesky(K: KernelMatrix, dtype: type[np.floating[Any]], lam: float | np.floating[Any]) -> Callable[[np.ndarray], np.ndarray] | None:
     """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None where K is not positive."""
     upper = K.upper(dtype)
     upper[np.diag_indices(len(upper))] += dtype(lam)

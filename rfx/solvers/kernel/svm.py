@@ -25,7 +25,7 @@ from rfx.errors import UsageError
 from rfx.losses import SquaredHinge, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.solvers.base import Budget, Certificate, Filled, Recorder, Solution, check_problem, start
 from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
 
@@ -151,7 +151,7 @@ class _Problem:
         self.seen = np.zeros(len(self.y))
         self.bias_value = 0.0
         # The objective at the last refresh, to measure gaps against; unknown before.
-        self.scale = None
+        self.scale: float | None = None
         if warm is not None:
             self._warm_start(start(warm, self.y.shape))
 
@@ -216,8 +216,8 @@ class _Problem:
         add_columns(self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed])
         self.seen = self.beta.copy()
         self.bias_value = best_bias(self.y, self.f, self.squared, self.C) if self.bias else 0.0
-        self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
-        return float(self.shares().sum()), self.scale
+        scale = self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
+        return float(self.shares().sum()), scale
 
     def violations(
         self, rows: Index = slice(None), beta: np.ndarray | None = None, f: np.ndarray | None = None
@@ -237,6 +237,7 @@ class _Problem:
     def missing_rows(self, active: np.ndarray) -> np.ndarray:
         """The next active rows: those whose shares make up the gap, and those of `active` that may still move."""
         share = self.shares()
+        assert self.scale is not None  # refreshed before
         order = np.argsort(share)
         wanted = np.zeros(len(share), dtype=bool)
         wanted[order[np.cumsum(share[order]) > 0.1 * self.tol * self.scale]] = True
@@ -285,7 +286,7 @@ def best_bias(y: np.ndarray, f: np.ndarray, squared: bool, weights: np.ndarray |
 class _Run:
     """Blocks of variables over one active set after another, and what they cost."""
 
-    def __init__(self, problem: _Problem, budget: Budget, record: Recorder, seed: int) -> None:
+    def __init__(self, problem: _Problem, budget: Filled, record: Recorder, seed: int) -> None:
         self.problem, self.budget, self.record = problem, budget, record
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.blocks = self.steps = self.columns = 0
@@ -296,7 +297,8 @@ class _Run:
         # At least a small block of columns of all rows. Pages are taken as they are written to, and serve one active
         # set after another.
         n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
-        self.cache = self.memory = None
+        self.cache: ColumnCache | None = None
+        self.memory = np.empty(0, dtype)
         wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, _LEAST_COLUMNS * n_rows)
         self.memory = np.empty(int(min(wanted, n_rows**2)), dtype)
         # True when a block that violates optimality could not be moved: rounding has the last word.
@@ -317,7 +319,8 @@ class _Run:
         self.stalled = False
         if self.cache is None or not self.cache.adopt(active):
             self.cache = ColumnCache(p.rows, active, self.memory)
-        cache, active, computed = self.cache, self.cache.active, self.cache.computed
+        cache = self.cache
+        active, computed = cache.active, cache.computed
         y, lo, hi = p.y[active], p.lo[active], p.hi[active]
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles

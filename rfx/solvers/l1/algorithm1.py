@@ -89,6 +89,7 @@ def solve_rounds(
         iterations += solution.n_iter
         sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
+    assert solution is not None  # there is a round
     found = Solution(coef, solution.objective, solution.certificate, iterations, solution.status, record.trace)
     if features.kind is None and len(candidates) == n_features:
         return found
@@ -120,7 +121,7 @@ def _by_features(
         if at.own_gap < _HALF * before:
             slope = at.gradient[columns] - features.part.rmatvec(loss.derivative(at.decision, y))
         else:
-            features.exact(columns, np.count_nonzero(coef))
+            features.exact(columns, int(np.count_nonzero(coef)))
             gram, goal = GramCache(), last
         gram.remember(coef[columns], at.decision)
         solution = solve_l1(features.part, y, lam, loss, goal, coef[columns], gram=gram, slope=slope)
@@ -159,7 +160,7 @@ def in_parts(solve: Callable[..., Solution]) -> Solve:
     Objective and gap are over all columns.
     """
 
-    def over_all(Z: Matrix, y: np.ndarray, lam: float, loss: Loss, budget: Filled, warm: np.ndarray | None) -> Solution:
+    def over_all(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Budget, warm: np.ndarray) -> Solution:
         coef, n_iter, status = np.array(warm, dtype=np.float64), 0, "converged"
         objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
         chosen = (coef != 0) | (np.abs(gradient) > lam)

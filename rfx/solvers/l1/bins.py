@@ -11,7 +11,7 @@ largest s <= 1 that makes ||Z'u||_inf <= lam.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ _SETTLED = 0.1
 
 
 def solve_rb_l1(
-    Z: BinnedMatrix,
+    Z: Matrix,
     y: np.ndarray,
     lam: float,
     loss: SmoothLoss,
@@ -48,27 +48,28 @@ def solve_rb_l1(
 ) -> Solution:
     """The minimiser (D,) for one output.
 
-    Z: BinnedMatrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the
+    Z: Matrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the
     relative duality gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is what the Gram matrix of the
     working set and its factors may take (2048), besides Z. warm: (D,) starting point. Raises UsageError as `check_problem` does.
     """
-    y, budget, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
-    largest = largest_working_set(budget.memory_mb)
+    y, limits, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
+    largest = largest_working_set(limits.memory_mb)
     at_most, by_grids = min(_MANY, largest), False
     w, n_iter, bound = start(warm, Z.shape[1:]), 0, -np.inf
     while True:
         if by_grids:
-            solution = _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, largest)
+            solution = _by_grids(Z, y, lam, loss, limits, w, record, n_iter, bound, largest)
         else:
-            solution = minimise(Z, y, lam, loss, budget, w, record, n_iter, bound, at_most=at_most)
+            solution = minimise(Z, y, lam, loss, limits, w, record, n_iter, bound, at_most=at_most)
+        assert solution.gap is not None  # every one here has a certificate
         w, n_iter, bound = solution.coef, solution.n_iter, solution.objective - solution.gap
-        if solution.converged or budget.spent(n_iter):
+        if solution.converged or limits.spent(n_iter):
             return solution
         at_most, by_grids = largest, not by_grids
 
 
 def _by_grids(
-    Z: BinnedMatrix,
+    Z: Matrix,
     y: np.ndarray,
     lam: float,
     loss: SmoothLoss,
@@ -97,23 +98,24 @@ def _by_grids(
         target = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, budget)
         before = w != 0
         w, f = _search(Z, y, w, f, target, lam, loss, objective)
-        settled = np.count_nonzero(before != (w != 0)) < _SETTLED * np.count_nonzero(w)
+        settled = bool(np.count_nonzero(before != (w != 0)) < _SETTLED * np.count_nonzero(w))
         n_iter += 1
 
 
 def _minimise_model(
-    Z: BinnedMatrix, w0: np.ndarray, g: np.ndarray, curvature: np.ndarray, lam: float, accuracy: float, budget: Filled
+    Z: Matrix, w0: np.ndarray, g: np.ndarray, curvature: np.ndarray, lam: float, accuracy: float, budget: Filled
 ) -> np.ndarray:
     """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
     """
-    Z, curvature = Z.unscaled(curvature)
+    inner, curvature = Z.unscaled(curvature)
     chosen = np.flatnonzero(curvature)
     if len(chosen) < _COPIED * len(curvature):
-        Z, curvature = Z.rows(chosen), curvature[chosen]
-    diagonal = Z.squares(curvature)
-    largest = int(np.diff(Z.starts).max())
+        inner, curvature = inner.rows(chosen), curvature[chosen]
+    bins = cast("BinnedMatrix", inner)
+    diagonal = bins.squares(curvature)
+    largest = int(np.diff(bins.starts).max())
     sums, steps = np.empty((2, largest)), np.empty(largest)
     w, delta = w0.copy(), np.zeros(len(curvature))
     points, first = [], 0.0
@@ -122,7 +124,7 @@ def _minimise_model(
         return float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
 
     for _ in range(_EPOCHS):
-        moved = _epoch(Z.ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, sums, steps)
+        moved = _epoch(bins.ids, bins.starts, w, g, diagonal, curvature, delta, lam, bins.scale, sums, steps)
         first = first or moved
         if moved <= accuracy**2 * first or budget.late():
             break

@@ -29,15 +29,17 @@ class GramCache:
     """
 
     def __init__(self, stale: float = 0.1) -> None:
-        self.stale, self.dtype = stale, None
+        self.stale = stale
+        self.dtype: type[np.float64] | None = None
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
         self.columns = np.empty(0, np.int64)
         self.matrix = np.zeros((0, 0))
-        self.weights = None
-        self.coef = self.decision = None
+        self.weights: np.ndarray | None = None
+        self.coef: np.ndarray | None = None
+        self.decision: np.ndarray | None = None
         self._churn = 0
 
     def use_float64(self) -> bool:
@@ -75,7 +77,7 @@ class GramCache:
         known = 0 if self.coef is None else len(self.coef)
         if self.coef is None or known > len(coef) or np.any(coef[known:]) or not np.array_equal(coef[:known], self.coef):
             return None
-        return self.decision.copy()
+        return None if self.decision is None else self.decision.copy()
 
     def update(self, Z: Matrix, wanted: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(columns, H): the `wanted` columns in the cache's order and their Gram matrix at row weights (N,).
@@ -126,9 +128,10 @@ class GramCache:
 
     def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
         """The Gram matrix at other weights, with the columns `new` appended: one pass over the features for both."""
+        assert self.weights is not None  # of the columns that are there
         change = weights - self.weights
         changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
-        count, alive, size = np.count_nonzero(changed), np.count_nonzero(weights), len(self.columns)
+        count, alive, size = int(np.count_nonzero(changed)), np.count_nonzero(weights), len(self.columns)
         # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
         if count > alive // 2 or self._churn + count > 4 * alive:
             columns = np.concatenate([self.columns, new])

@@ -12,7 +12,7 @@ is 424 at a relative gap of 1e-4). Nor is there anything for extrapolation to sp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,7 +80,7 @@ def solve_l1(
     return minimise(Z, y, lam, loss, filled(budget), start(warm, Z.shape[1:]), Recorder(callback), gram=gram, slope=slope)
 
 
-def filled(budget: Budget) -> Budget:
+def filled(budget: Budget) -> Filled:
     """The budget with the numbers of `solve_l1`."""
     return budget.filled(tol=1e-4, max_iter=200, memory_mb=default_memory_mb())
 
@@ -149,8 +149,8 @@ class _Problem:
     Z: Matrix
     y: np.ndarray
     lam: float
-    loss: type
-    budget: Budget
+    loss: SmoothLoss
+    budget: Filled
     coef: np.ndarray
     record: Recorder
     n_iter: int
@@ -163,7 +163,8 @@ class _Problem:
     curvature: np.ndarray | None = None
     interior: bool = False
     dual_point: np.ndarray | None = None
-    decision: np.ndarray | None = None
+    decision: np.ndarray = field(init=False)
+    begun: bool = field(default=False, init=False)
 
     def run(self) -> None:
         self.origin = self.coef.copy()
@@ -172,7 +173,7 @@ class _Problem:
             with until(self.budget.deadline):
                 self._run()
         except Late:
-            if self.decision is None:
+            if not self.begun:
                 self.coef, self.decision = np.zeros_like(self.coef), np.zeros_like(self.y)
             # zero is dual feasible, and its value is zero
             self.objective, self.dual = self._value(self.lam), max(self.dual, 0.0)
@@ -183,9 +184,8 @@ class _Problem:
         self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
         self.held_limit = columns_held(self.Z, self.budget.memory_mb)
         self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
-        self.decision = self.gram.recall(self.coef)
-        if self.decision is None:
-            self.decision = self.Z.matvec(self.coef)
+        known = self.gram.recall(self.coef)
+        self.decision, self.begun = self.Z.matvec(self.coef) if known is None else known, True
         if self.Z.computed:
             self._minimise_held()
         else:
@@ -254,7 +254,7 @@ class _Problem:
     def _step(self, Z: Matrix, gradient: np.ndarray, lam: float) -> int:
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
         coef = self.coef
-        wanted = self._working(gradient, lam, self.limit, max(128, 2 * np.count_nonzero(coef)))
+        wanted = self._working(gradient, lam, self.limit, max(128, 2 * int(np.count_nonzero(coef))))
         if len(wanted) == self.at_most:
             return 0
         if self.interior and self._interior_step(Z, wanted, lam):

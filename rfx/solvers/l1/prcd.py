@@ -21,7 +21,7 @@ from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_prob
 from rfx.solvers.l1.dual import best_dual
 
 if TYPE_CHECKING:
-    from rfx.losses import SmoothLoss
+    from rfx.losses import BoundedLoss
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback
 
@@ -36,7 +36,7 @@ def solve_prcd(
     Z: Matrix,
     y: np.ndarray,
     lam: float,
-    loss: SmoothLoss,
+    loss: BoundedLoss,
     budget: Budget = Budget(),
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
@@ -68,7 +68,7 @@ def solve_prcd(
         """One step for each column of `order` by as many threads as there are, or `threads`; w and f are changed."""
         for columns, values, rows, ends in Z.column_lists(width):
             own = order[(order >= columns.start) & (order < columns.stop)]
-            if rows is None:
+            if rows is None or ends is None:
                 dense = lambda a, b: _dense_pass(own[a:b], values, columns.start, w, f, y, bounds, lam, kind)
                 parallel.for_ranges(dense, len(own), 1, threads)
             else:

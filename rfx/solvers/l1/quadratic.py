@@ -107,7 +107,7 @@ def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attemp
             x += full
             q += along
             return attempt + 1
-        t = segment_minimum(x[face], step, q[face] @ step, step @ along[face], lam)
+        t = segment_minimum(x[face], step, float(q[face] @ step), float(step @ along[face]), lam)
         x += t * full
         q += t * along
         if len(crossed) > 4 + len(face) // 50:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfx.operators.cached import SplitRows, hold_part
-from rfx.operators.coded import WORTH_MB, CodedMatrix, code_type, coded, recoded
+from rfx.operators.coded import WORTH_MB, CodedMatrix, Kind, code_type, coded, recoded
 from rfx.operators.products import working_bytes
 from rfx.solvers.l1.newton import columns_held, largest_working_set
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
-    from rfx.losses import Loss
+    from rfx.losses import SmoothLoss
     from rfx.operators.matrix import Matrix
 
 # Part of the memory that a round's features may take; Gram matrices take up to half of it.
@@ -34,9 +32,20 @@ class RoundFeatures:
     Codes are off by a little, so that an answer found with them is to be certified by Z.
     """
 
-    def __init__(self, Z: Matrix, y: np.ndarray, lam: float, loss: Loss, memory_mb: float) -> None:
+    def __init__(self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, memory_mb: float) -> None:
         self.Z, self.y, self.lam, self.loss, self.memory_mb = Z, y, lam, loss, memory_mb
-        self.part = self.kind = None
+        self._part: Matrix | None = None
+        self.kind: Kind | None = None
+
+    @property
+    def part(self) -> Matrix:
+        """What `take` or `exact` has made."""
+        assert self._part is not None
+        return self._part
+
+    @part.setter
+    def part(self, part: Matrix) -> None:
+        self._part = part
 
     def take(self, columns: np.ndarray, n_used: int, kept: np.ndarray | None = None) -> bool:
         """Have these columns, of which `n_used` have a weight; whether features that were there before have changed a little.
@@ -46,20 +55,26 @@ class RoundFeatures:
         whole = self.Z.columns(columns)
         before, self.kind, count = self.kind, *self._form(whole, n_used)
         again = None
-        if self.kind is not None and self.kind is before and count == whole.shape[0] and isinstance(self.part, CodedMatrix):
-            again = recoded(self.part, kept, self.Z.columns(columns[len(kept) :]))
-        self.part = again  # those of the last round are gone before this round's are made
+        if (
+            self.kind is not None
+            and self.kind is before
+            and count == whole.shape[0]
+            and isinstance(self._part, CodedMatrix)
+            and kept is not None
+        ):
+            again = recoded(self._part, kept, self.Z.columns(columns[len(kept) :]))
+        self._part = again  # those of the last round are gone before this round's are made
         if again is None:
-            self.part = self._made(whole, n_used, count, len(columns) - n_used)
+            self._part = self._made(whole, n_used, count, len(columns) - n_used)
         by_codes = self.kind is not None or before is not None
         return again is None and by_codes and n_used > 0
 
     def exact(self, columns: np.ndarray, n_used: int) -> None:
         """Have these columns, and no codes."""
-        self.part = self.kind = None
-        self.part = self._made(self.Z.columns(columns), n_used)
+        self._part = self.kind = None
+        self._part = self._made(self.Z.columns(columns), n_used)
 
-    def _form(self, whole: Matrix, n_used: int) -> tuple[DTypeLike | None, int]:
+    def _form(self, whole: Matrix, n_used: int) -> tuple[Kind | None, int]:
         """(type of codes, how many rows are held so); (None, 0) where features are few, or codes are too coarse or too many.
 
         A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e in every entry of a column changes
@@ -93,13 +108,14 @@ class RoundFeatures:
         Without codes: in memory if it fits, else as it is where the solver can hold twice the columns in use, or some rows.
         """
         n_rows, n_columns = whole.shape
-        if count >= n_rows:
+        kind = self.kind
+        if kind is not None and count >= n_rows:
             # the working set grows by a part of what is new, round by round
             room = n_columns + 2 * new
-            fits = self._left(room) // (n_rows * np.dtype(self.kind).itemsize)
-            return coded(whole, self.kind, min(room, fits))
-        if count:
-            first = coded(whole.rows(slice(0, count)), self.kind)
+            fits = self._left(room) // (n_rows * np.dtype(kind).itemsize)
+            return coded(whole, kind, min(room, fits))
+        if kind is not None and count:
+            first = coded(whole.rows(slice(0, count)), kind)
             return SplitRows([(np.arange(count), first), (np.arange(count, n_rows), whole.rows(slice(count, n_rows)))])
         limit = min(_HELD * self.memory_mb, self._left(n_columns) / 2**20)
         found = whole.hold(limit)

@@ -68,7 +68,7 @@ class NodeFile:
         self.nodes["value"][target] = Z.data
 
     def close(self) -> None:
-        self.offsets = self.nodes = None
+        del self.offsets, self.nodes
         self.memory.close()
         os.close(self.descriptor)
 
@@ -100,7 +100,7 @@ def ending(record: Recorder, coef: np.ndarray, objective: float, gap: float, n_i
     return {"objective": objective, "certificate": Certificate("gap", gap), "n_iter": n_iter, "status": status, "trace": record.trace}
 
 
-def run(problem: NodeFile, job: dict[str, Any], budget: Budget) -> tuple[dict, str]:
+def run(problem: NodeFile, job: dict[str, Any], budget: Budget) -> tuple[dict[str, np.ndarray], str]:
     """Run one job in a child: its result, arrays by name, and what it printed. The problem is closed.
 
     Raises OutOfTime at the budget's deadline and RfxError when the child dies. An interrupt kills the child.

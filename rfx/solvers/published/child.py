@@ -71,7 +71,8 @@ def main() -> None:
     seed_c(job["seed"])
     arrays = {"LIBLINEAR": run_liblinear, "LIBSVM": run_libsvm}[job["program"]](problem, job)
     with os.fdopen(os.dup(result), "wb") as file:
-        np.savez(file, peak_mb=np.array(env.peak_rss_mb()), **arrays)
+        found: dict[str, Any] = {"peak_mb": np.array(env.peak_rss_mb()), **arrays}
+        np.savez(file, **found)
 
 
 if __name__ == "__main__":

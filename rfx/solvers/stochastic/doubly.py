@@ -77,7 +77,7 @@ class DoublySGD:
         self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
         self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
         self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
-        self.held = None if hold_rows is None else Held(growing, hold_rows, max_blocks * block)
+        self.held = None if hold_rows is None or max_blocks is None else Held(growing, hold_rows, max_blocks * block)
         self.t, self.largest = 0, 0
 
     def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray | None = None, weights: np.ndarray | None = None) -> float:
@@ -90,9 +90,13 @@ class DoublySGD:
         t, e = self.t + 1, self.expansion
         start = self._block(t)
         held = self.held if index is not None else None
-        F = e.values(X, held, index) if self.known is None else self.known.values(X, index)
+        if self.known is None:
+            F = e.values(X, held, index)
+        else:
+            assert index is not None  # by which f is kept
+            F = self.known.values(X, index)
         stop = start + self.block
-        Z = e.transform(e.map.sampled(start, stop), X) if held is None else held.features(X, index, start, stop)
+        Z = e.transform(e.map.sampled(start, stop), X) if held is None or index is None else held.features(X, index, start, stop)
         self.largest = max(self.largest, len(F))
         derivatives = times(self.loss.derivative(F, Y), weights)
         gamma = self.steps(t, derivatives) * len(F) / self.largest
@@ -106,7 +110,7 @@ class DoublySGD:
             e.add(start, -gamma * self._solve(Z, gradient))
         else:
             e.add(start, -gamma * self._solve(Z, gradient + self.nu * e.last(start, start + self.block)))
-        if self.known is not None and fresh:
+        if self.known is not None and index is not None and fresh:
             self.known.add(Z, start, index)
         self.t = t
         e.count(t)

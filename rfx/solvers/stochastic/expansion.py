@@ -8,7 +8,7 @@ S coef - before, where `before` holds, for every change of coef, the change time
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -42,7 +42,8 @@ class Expansion:
         self.sum, self.weight = 0.0, 0.0
         self._raw = np.zeros((growing.piece, n_outputs))
         self._before = np.zeros_like(self._raw) if averaging != "none" else None
-        self._trackers, self._buffer = [], np.empty(0, growing.dtype)
+        self._trackers: list[Tracker | Known] = []
+        self._buffer = np.empty(0, growing.dtype)
 
     @property
     def n_outputs(self) -> int:
@@ -119,15 +120,15 @@ class Expansion:
 
     def track(self, X: Inputs) -> Tracker:
         """Values for rows that are asked for again and again: only the features since the last time are computed."""
-        self._trackers.append(Tracker(self, X))
-        found: Tracker = self._trackers[-1]
-        return found
+        made = Tracker(self, X)
+        self._trackers.append(made)
+        return made
 
     def keep(self, n_rows: int) -> Known:
         """Values for the rows of a set that are met again, batch by batch: only the features since the last time are computed."""
-        self._trackers.append(Known(self, n_rows))
-        found: Known = self._trackers[-1]
-        return found
+        made = Known(self, n_rows)
+        self._trackers.append(made)
+        return made
 
     def _sum(
         self, X: Inputs, coef: np.ndarray, start: int, stop: int, held: Held | None = None, index: np.ndarray | None = None
@@ -140,15 +141,18 @@ class Expansion:
                 out += values
             return out
         for low, high in self._pieces(start, stop):
-            features = self.map.sampled(low, high) if held is None else None
-            if held is None and self.n_outputs == 1 and len(out) > ROWS:
+            features = self.map.sampled(low, high) if held is None or index is None else None
+            if features is not None and self.n_outputs == 1 and len(out) > ROWS:
                 # each thread for itself, by what fits into its cache
                 out[:, 0] += MapMatrix(features, X).matvec(coef[low:high, 0])
                 continue
             weights = coef[low:high].astype(self.map.dtype)
             for first in range(0, len(out), ROWS):
                 part = slice(first, first + ROWS)
-                Z = self.transform(features, X[part]) if held is None else held.features(X[part], index[part], low, high)
+                if held is None or index is None:
+                    Z = self.transform(cast("FeatureMap", features), X[part])
+                else:
+                    Z = held.features(X[part], index[part], low, high)
                 out[part] += matmul(Z, weights)
         return out
 

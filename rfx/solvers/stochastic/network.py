@@ -29,7 +29,7 @@ class Network:
         self.loss, self.nu, self.n_outputs, self.t = loss, nu, n_outputs, 0
 
     @property
-    def layers(self) -> list:
+    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """(weights (inputs, outputs), intercepts (outputs,)) of each layer, the first one first."""
         return list(zip(self.model.coefs_, self.model.intercepts_)) if self.t else []
 

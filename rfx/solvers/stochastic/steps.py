@@ -50,8 +50,10 @@ class Steps:
             )
 
     def _check_theorem(self) -> None:
-        product = None if self.theta is None else self.theta * self.nu
-        if self.kind != "theorem" or 1 - 1e-9 <= product <= 2 + 1e-9:
+        if self.kind != "theorem" or self.theta is None:
+            return
+        product = self.theta * self.nu
+        if 1 - 1e-9 <= product <= 2 + 1e-9:
             return
         reason = (
             "below 1 f converges more slowly than 1/t, and without regularisation the theorem says nothing"
@@ -68,8 +70,7 @@ class Steps:
         if self.kind == "normalized":
             size = 0.0 if derivatives is None else math.sqrt(float(np.square(derivatives).sum()) / len(derivatives))
             return self.step0 / max(size, self.step0)
-        if self.kind == "theorem":
-            return self.theta / (t + self.t0)
-        if self.kind == "root":
-            return self.theta / math.sqrt(t + self.t0)
+        if self.kind in ("theorem", "root"):
+            assert self.theta is not None  # seen to at the start
+            return self.theta / (t + self.t0 if self.kind == "theorem" else math.sqrt(t + self.t0))
         return self.step0 / (1 + self.step1 * t) if self.kind == "decay" else self.step0

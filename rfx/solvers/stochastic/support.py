@@ -29,7 +29,8 @@ class Support:
         self.kernel, self.params, self.dtype = kernel, params, np.dtype(dtype)
         self.n_rows = 0
         self._coef = np.zeros((PIECE, n_outputs))
-        self._pieces, self._prepared = [], []
+        self._pieces: list[np.ndarray] = []
+        self._prepared: list[kernels.Prepared] = []
 
     @property
     def coef(self) -> np.ndarray:

@@ -35,8 +35,8 @@ class SmoothLoss(Loss, Protocol):
     def second_derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
 
-class BoundedLoss(SmoothLoss, Protocol):
-    """A loss whose second derivative is `curvature` at most."""
+class BoundedLoss(Loss, Protocol):
+    """A loss whose second derivative is `curvature` at most, infinite where there is no bound: all but Weighted ones."""
 
     curvature: float
 
@@ -307,10 +307,12 @@ def _xlogx(v: np.ndarray) -> np.ndarray:
 
 
 # The losses that are elementwise; `get_loss` knows softmax besides.
-LOSSES = {loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))}
+LOSSES: dict[str, BoundedLoss] = {
+    loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))
+}
 
 
-def get_loss(name: str, epsilon: float | None = None) -> Loss:
+def get_loss(name: str, epsilon: float | None = None) -> BoundedLoss:
     """The loss of that name; epsilon: half the width of the tube of epsilon_insensitive, 0.1 by default.
 
     Raises UsageError naming the known losses, and for an epsilon out of range.

@@ -10,7 +10,7 @@ and made by one thread. With one thread the result depends on the seed alone, wi
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_prob
 from rfx.solvers.l1.dual import best_dual
 
 if TYPE_CHECKING:
-    from rfx.losses import BoundedLoss
+    from rfx.losses import BoundedLoss, Loss
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback
 
@@ -36,7 +36,7 @@ def solve_prcd(
     Z: Matrix,
     y: np.ndarray,
     lam: float,
-    loss: BoundedLoss,
+    loss: Loss,
     budget: Budget = Budget(),
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
@@ -57,7 +57,7 @@ def solve_prcd(
     budget = budget.filled(tol=1e-4, max_iter=1000, memory_mb=default_memory_mb())
     Z = Z.by_columns(budget.memory_mb)
     width = max(1, int(budget.memory_mb * 2**20 / 2 // (Z.dtype.itemsize * max(1, len(y)))))
-    w, bounds, kind = start(warm, Z.shape[1:]), loss.curvature * Z.squares(), _KINDS[loss.name]
+    w, bounds, kind = start(warm, Z.shape[1:]), cast("BoundedLoss", loss).curvature * Z.squares(), _KINDS[loss.name]
     random = np.random.Generator(np.random.Philox(seed))
 
     def evaluate(w: np.ndarray) -> tuple[np.ndarray, float]:

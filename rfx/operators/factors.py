@@ -111,7 +111,7 @@ def column_gram(Z: Matrix, weights: np.ndarray | None = None) -> Gram:
     return Gram.of(Z.total(_column_gram, weights))
 
 
-def _column_gram(Z: Matrix, weights: np.ndarray) -> np.ndarray:
+def _column_gram(Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
     gram = Gram(Z.shape[1], Z.dtype)
     for rows, part in Z.row_blocks():
         gram.add_rows(part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None])

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rfx.operators.factors import Factor
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
-    from rfx.types import Inputs
 
 _RESTARTS = 20
 # Restarts after which it has stalled if they took less than this part of the tolerance off the objective.
@@ -235,7 +234,7 @@ def _iterate(
         if converged or progress(objective) or restarts == _RESTARTS or budget.spent(n_iter):
             return budget.status(converged, n_iter, progress.stalled)
 
-        def enough(X: Inputs, R: np.ndarray, objectives: np.ndarray = objectives, G: np.ndarray = G) -> Any:
+        def enough(X: np.ndarray, R: np.ndarray, objectives: np.ndarray = objectives, G: np.ndarray = G) -> Any:
             # the objective at W + X is known from the residuals; half of the tolerance is for rounding
             now = objectives - 0.5 * dots(X, R - G)
             return np.all(dots(R, R) <= lam * budget.tol * now)

@@ -6,19 +6,21 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import numba
 from numba.core import caching
 
 log = logging.getLogger(__name__)
 _told: list[str] = []
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def njit(**options) -> Callable:
+def njit(**options: Any) -> Callable[[F], F]:
     """As numba.njit; with `cache=True` what was compiled is kept below NUMBA_CACHE_DIR where it can be, else compiled anew."""
     keep = options.pop("cache", False)
 
-    def decorate(function):
+    def decorate(function: F) -> F:
         made = numba.njit(**options)(function)
         if keep and hasattr(made, "enable_caching"):  # not where the user has switched numba's compiler off
             try:

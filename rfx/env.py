@@ -81,7 +81,7 @@ def prepare_numba_cache() -> None:
     if not private_folder(folder):
         folder = _temporary_dir() / f"rfx-numba-{os.getuid()}"
         if not private_folder(folder):
-            folder = _passing_folder()
+            folder = Path(_passing_folder())
     os.environ["NUMBA_CACHE_DIR"] = str(folder)
 
 

@@ -5,9 +5,11 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
+from typing import Any
 
 # Seconds after which an interrupt is made once more; those that are to come.
-_SOON, _coming = 0.02, []
+_SOON = 0.02
+_coming: list[Any] = []
 
 
 @contextmanager

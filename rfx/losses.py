@@ -6,7 +6,9 @@ elsewhere. The derivative of a loss with a corner is a subgradient there. The co
 infinite outside `clip_dual`'s range.
 """
 
-from typing import Any, Protocol
+from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 
@@ -18,13 +20,25 @@ class Loss(Protocol):
 
     name: str
 
-    def value(self, z: Any, y: Any) -> Any: ...
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
-    def derivative(self, z: Any, y: Any) -> Any: ...
+    def derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
-    def clip_dual(self, u: Any, y: Any) -> Any: ...
+    def clip_dual(self, u: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
-    def conjugate(self, u: Any, y: Any) -> Any: ...
+    def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+
+
+class SmoothLoss(Loss, Protocol):
+    """A loss with a second derivative, as Newton's method asks for."""
+
+    def second_derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
+
+
+class BoundedLoss(Loss, Protocol):
+    """A loss whose second derivative is `curvature` at most, infinite where there is no bound: all but Weighted ones."""
+
+    curvature: float
 
 
 class Squared:
@@ -34,24 +48,27 @@ class Squared:
     curvature = 1.0
 
     @staticmethod
-    def value(z, y):
-        return 0.5 * (z - y) ** 2
+    def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = 0.5 * (z - y) ** 2
+        return found
 
     @staticmethod
-    def derivative(z, y):
-        return z - y
+    def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = z - y
+        return found
 
     @staticmethod
-    def second_derivative(z, y):
+    def second_derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.ones_like(z)
 
     @staticmethod
-    def clip_dual(u, y):
+    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
         return u
 
     @staticmethod
-    def conjugate(u, y):
-        return 0.5 * u**2 + u * y
+    def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = 0.5 * u**2 + u * y
+        return found
 
 
 class SquaredHinge:
@@ -61,25 +78,29 @@ class SquaredHinge:
     curvature = 2.0
 
     @staticmethod
-    def value(z, y):
-        return np.maximum(0.0, 1.0 - y * z) ** 2
+    def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.maximum(0.0, 1.0 - y * z) ** 2
+        return found
 
     @staticmethod
-    def derivative(z, y):
-        return -2.0 * y * np.maximum(0.0, 1.0 - y * z)
+    def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = -2.0 * y * np.maximum(0.0, 1.0 - y * z)
+        return found
 
     @staticmethod
-    def second_derivative(z, y):
+    def second_derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         # z may be a vector whose parts lie elsewhere: its type is known without its values
         return np.where(y * z < 1.0, 2.0, 0.0).astype(getattr(z, "dtype", np.float64))
 
     @staticmethod
-    def clip_dual(u, y):
-        return y * np.minimum(0.0, y * u)
+    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = y * np.minimum(0.0, y * u)
+        return found
 
     @staticmethod
-    def conjugate(u, y):
-        return u * y + 0.25 * u**2
+    def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = u * y + 0.25 * u**2
+        return found
 
 
 class Hinge:
@@ -89,20 +110,23 @@ class Hinge:
     curvature = np.inf
 
     @staticmethod
-    def value(z, y):
-        return np.maximum(0.0, 1.0 - y * z)
+    def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.maximum(0.0, 1.0 - y * z)
+        return found
 
     @staticmethod
-    def derivative(z, y):
+    def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(y * z < 1.0, -y, 0.0)
 
     @staticmethod
-    def clip_dual(u, y):
-        return y * np.clip(y * u, -1.0, 0.0)
+    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = y * np.clip(y * u, -1.0, 0.0)
+        return found
 
     @staticmethod
-    def conjugate(u, y):
-        return u * y
+    def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = u * y
+        return found
 
 
 class Logistic:
@@ -112,26 +136,30 @@ class Logistic:
     curvature = 0.25
 
     @staticmethod
-    def value(z, y):
-        return np.logaddexp(0.0, -y * z)
+    def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.logaddexp(0.0, -y * z)
+        return found
 
     @staticmethod
-    def derivative(z, y):
-        return -y * _sigmoid(-y * z)
+    def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = -y * _sigmoid(-y * z)
+        return found
 
     @staticmethod
-    def second_derivative(z, y):
+    def second_derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         p = _sigmoid(y * z)
         return p * (1.0 - p)
 
     @staticmethod
-    def clip_dual(u, y):
-        return y * np.clip(y * u, -1.0, 0.0)
+    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = y * np.clip(y * u, -1.0, 0.0)
+        return found
 
     @staticmethod
-    def conjugate(u, y):
+    def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
         v = -u * y
-        return _xlogx(v) + _xlogx(1.0 - v)
+        found: np.ndarray = _xlogx(v) + _xlogx(1.0 - v)
+        return found
 
 
 class Absolute:
@@ -141,20 +169,24 @@ class Absolute:
     curvature = np.inf
 
     @staticmethod
-    def value(z, y):
-        return np.abs(z - y)
+    def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.abs(z - y)
+        return found
 
     @staticmethod
-    def derivative(z, y):
-        return np.sign(z - y)
+    def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.sign(z - y)
+        return found
 
     @staticmethod
-    def clip_dual(u, y):
-        return np.clip(u, -1.0, 1.0)
+    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.clip(u, -1.0, 1.0)
+        return found
 
     @staticmethod
-    def conjugate(u, y):
-        return u * y
+    def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = u * y
+        return found
 
 
 class EpsilonInsensitive:
@@ -164,23 +196,26 @@ class EpsilonInsensitive:
     curvature = np.inf
     epsilon = 0.1
 
-    def __init__(self, epsilon: float):
+    def __init__(self, epsilon: float) -> None:
         """Raises UsageError for a negative epsilon."""
         if not (np.isfinite(epsilon) and epsilon >= 0):
             raise UsageError(f"--epsilon is {epsilon!r}; it must be a number of 0 or more")
         self.epsilon = float(epsilon)
 
-    def value(self, z, y):
-        return np.maximum(0.0, np.abs(z - y) - self.epsilon)
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.maximum(0.0, np.abs(z - y) - self.epsilon)
+        return found
 
-    def derivative(self, z, y):
+    def derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.where(np.abs(z - y) > self.epsilon, np.sign(z - y), 0.0)
 
-    def clip_dual(self, u, y):
-        return np.clip(u, -1.0, 1.0)
+    def clip_dual(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.clip(u, -1.0, 1.0)
+        return found
 
-    def conjugate(self, u, y):
-        return u * y + self.epsilon * np.abs(u)
+    def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = u * y + self.epsilon * np.abs(u)
+        return found
 
 
 class Softmax:
@@ -194,28 +229,32 @@ class Softmax:
     curvature = 0.5
 
     @staticmethod
-    def value(z, y):
+    def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         top = z.max(axis=-1, keepdims=True)
-        return np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
+        found: np.ndarray = np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
+        return found
 
     @staticmethod
-    def derivative(z, y):
+    def derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         shares = np.exp(z - z.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
-        return shares - y
+        found: np.ndarray = shares - y
+        return found
 
     @staticmethod
-    def clip_dual(u, y):
+    def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The nearest point whose sum with y is a distribution (Euclidean projection on the simplex, by sorting)."""
         p = u + y
         descending = -np.sort(-p, axis=-1)
         excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, p.shape[-1] + 1)
         last = np.sum(descending > excess, axis=-1, keepdims=True) - 1
-        return np.maximum(p - np.take_along_axis(excess, last, axis=-1), 0.0) - y
+        found: np.ndarray = np.maximum(p - np.take_along_axis(excess, last, axis=-1), 0.0) - y
+        return found
 
     @staticmethod
-    def conjugate(u, y):
-        return _xlogx(u + y).sum(axis=-1)
+    def conjugate(u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = _xlogx(u + y).sum(axis=-1)
+        return found
 
 
 class Weighted:
@@ -225,48 +264,55 @@ class Weighted:
     are scaled instead (rfx.operators.scaled). The conjugate of w L at u is w L*(u / w).
     """
 
-    def __init__(self, loss):
+    def __init__(self, loss: SmoothLoss) -> None:
         self.base, self.name = loss, loss.name
 
-    def value(self, z, y):
-        return np.abs(y) * self.base.value(z, np.sign(y))
+    def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.abs(y) * self.base.value(z, np.sign(y))
+        return found
 
-    def derivative(self, z, y):
-        return np.abs(y) * self.base.derivative(z, np.sign(y))
+    def derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.abs(y) * self.base.derivative(z, np.sign(y))
+        return found
 
-    def second_derivative(self, z, y):
-        return np.abs(y) * self.base.second_derivative(z, np.sign(y))
+    def second_derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.abs(y) * self.base.second_derivative(z, np.sign(y))
+        return found
 
-    def clip_dual(self, u, y):
-        return np.abs(y) * self.base.clip_dual(u / np.abs(y), np.sign(y))
+    def clip_dual(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.abs(y) * self.base.clip_dual(u / np.abs(y), np.sign(y))
+        return found
 
-    def conjugate(self, u, y):
-        return np.abs(y) * self.base.conjugate(u / np.abs(y), np.sign(y))
+    def conjugate(self, u: np.ndarray, y: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.abs(y) * self.base.conjugate(u / np.abs(y), np.sign(y))
+        return found
 
 
-def times(values, weights):
+def times(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """What the rows' losses come to, (n,) or (n, k): values of these shapes, each row's times its weight (n,); None for ones."""
     return values if weights is None else (values.T * weights).T
 
 
-def labels_and_weights(loss, y):
+def labels_and_weights(loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(labels, weights) of the targets y of a loss: y and ones, or for a Weighted loss its signs and sizes."""
     return (np.sign(y), np.abs(y)) if isinstance(loss, Weighted) else (y, np.ones_like(y))
 
 
-def _sigmoid(t):
+def _sigmoid(t: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * t))
 
 
-def _xlogx(v):
+def _xlogx(v: np.ndarray) -> np.ndarray:
     return np.where(v > 0, v * np.log(np.where(v > 0, v, 1.0)), 0.0)
 
 
 # The losses that are elementwise; `get_loss` knows softmax besides.
-LOSSES = {loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))}
+LOSSES: dict[str, BoundedLoss] = {
+    loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))
+}
 
 
-def get_loss(name: str, epsilon: float | None = None):
+def get_loss(name: str, epsilon: float | None = None) -> BoundedLoss:
     """The loss of that name; epsilon: half the width of the tube of epsilon_insensitive, 0.1 by default.
 
     Raises UsageError naming the known losses, and for an epsilon out of range.

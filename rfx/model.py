@@ -15,6 +15,7 @@ import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -60,14 +61,15 @@ def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
     """
     text = json.dumps({"format": FORMAT, **header})
     encoded = np.frombuffer(text.encode(), dtype=np.uint8)
+    contents: dict[str, Any] = {"header": encoded, **arrays}
     if path is None:
         counted = _Counted()
-        np.savez(counted, header=encoded, **arrays)
+        np.savez(counted, **contents)
         return counted.end
     with _errors(path), files.whole(path) as handle:
         # a zip file is written back and forth, which a pipe does not allow
         place = handle if stat.S_ISREG(os.fstat(handle.fileno()).st_mode) else io.BytesIO()
-        np.savez(place, header=encoded, **arrays)
+        np.savez(place, **contents)
         size = place.tell()
         if place is not handle:
             handle.write(place.getbuffer())

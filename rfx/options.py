@@ -19,8 +19,8 @@ class Path:
     @staticmethod
     def values(text: str) -> list[float]:
         """The grid from high to low; ValueError when the text is no grid."""
-        high, low, count = str(text).split(":")
-        high, low, count = float(high), float(low), int(count)
+        first, last, steps = str(text).split(":")
+        high, low, count = float(first), float(last), int(steps)
         if not (math.inf > high > low > 0 and 2 <= count <= Path.MOST):
             raise ValueError(text)
         shares = [step / (count - 1) for step in range(count)]
@@ -186,7 +186,7 @@ def union(declared: list[tuple[str, Option]]) -> Option:
     A sentence of the help that is not of all of them names its methods.
     """
     options = [option for _, option in declared]
-    choices = {}
+    choices: dict[str, str] = {}
     for option in options:
         choices |= {choice: meaning for choice, meaning in option.meanings().items() if not choices.get(choice)}
     said: dict[str, list[str]] = {}

@@ -4,15 +4,19 @@ numba functions compiled with nogil, numpy's ufuncs and its products release the
 A thread that waits sleeps, because spinning costs more than it saves on a busy machine.
 """
 
+from __future__ import annotations
+
 import contextvars
 import itertools
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ContextDecorator, contextmanager, nullcontext
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,7 +29,7 @@ _PARTS = 16
 _FEW = 1 << 22
 # Multiplications of a matrix product that take as long as one of a loop, and columns of a tile of a Gram matrix.
 DENSE, _TILE = 8, 512
-_deadline = contextvars.ContextVar("deadline", default=None)
+_deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("deadline", default=None)
 
 
 class _Here(threading.local):
@@ -36,6 +40,7 @@ class _Here(threading.local):
     before: list[tuple] = []
 
 
+T = TypeVar("T")
 _here = _Here()
 
 
@@ -44,7 +49,7 @@ class Late(Exception):
 
 
 @contextmanager
-def until(deadline: float | None):
+def until(deadline: float | None) -> Iterator[None]:
     """Within it, shared work and `check_time` raise Late from that value of time.monotonic() on."""
     token = _deadline.set(deadline)
     try:
@@ -53,7 +58,7 @@ def until(deadline: float | None):
         _deadline.reset(token)
 
 
-def check_time():
+def check_time() -> None:
     """Raise Late where the deadline of `until` has passed: for loops that take long."""
     deadline = _deadline.get()
     if deadline is not None and time.monotonic() >= deadline:
@@ -89,7 +94,7 @@ _helpers = _Helpers()
 class _Parts:
     """Parts of one loop, which the caller and its helpers take one after the other, and what they return."""
 
-    def __init__(self, function, bounds) -> None:
+    def __init__(self, function: Callable[[int, int], Any], bounds: list[int]) -> None:
         self.function, self.ranges = function, list(itertools.pairwise(bounds))
         self.one_blas_thread = _here.limits > 0
         self.results: list = [None] * len(self.ranges)
@@ -120,7 +125,7 @@ class _Parts:
             pass
 
 
-def for_ranges(function, size: int, smallest: int = 1, parts: int | None = None, work: float = np.inf) -> list:
+def for_ranges(function: Callable[[int, int], T], size: int, smallest: int = 1, parts: int | None = None, work: float = np.inf) -> list:
     """Call `function(start, stop)` over contiguous parts of range(size), shared among threads.
 
     By default there is one part per thread; each holds at least `smallest` items. The caller works, too, and takes every part that
@@ -182,7 +187,7 @@ def close() -> None:
 # ---------------------------------------------------------------------------- products
 
 
-def matmul(A, B, out=None):
+def matmul(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """A @ B by all threads: the same bits for any number of them, for A's rows have always the same parts."""
     if out is None:
         out = np.empty((A.shape[0], *B.shape[1:]), np.result_type(A, B))
@@ -200,7 +205,7 @@ def matmul(A, B, out=None):
     return out
 
 
-def add_gram(A, out) -> None:
+def add_gram(A: np.ndarray, out: np.ndarray) -> None:
     """out (n, n) <- out + A'A, for A (m, n), on and above the diagonal, by all threads; below it nothing is said of `out`.
 
     The same bits for any number of threads: a sum is one product, of a tile of at most 512 x 512 entries.
@@ -208,7 +213,7 @@ def add_gram(A, out) -> None:
     starts = range(0, A.shape[1], _TILE)
     tiles = [(slice(i, i + _TILE), slice(j, j + _TILE)) for i in starts for j in starts if i <= j]
 
-    def part(first, last):
+    def part(first: int, last: int) -> None:
         for rows, columns in tiles[first:last]:
             # numpy calls SYRK, half the work, where a matrix is multiplied by itself
             out[rows, columns] += A[:, rows].T @ A[:, columns]
@@ -272,7 +277,7 @@ class _Blas(ContextDecorator):
                 self.inside += 1
         _here.limits += 1
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         _here.limits -= 1
         if not _here.limits:
             with self.lock:
@@ -307,7 +312,7 @@ def one_blas_thread() -> _Blas:
 # ---------------------------------------------------------------------------- fork
 
 
-def _compiler():
+def _compiler() -> Any:
     """The lock of numba's compiler, once numba is there."""
     return getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
 

@@ -11,6 +11,7 @@ import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
+from typing import Any
 
 from rfx.errors import DataError, RfxWarning
 
@@ -53,14 +54,14 @@ class Registry(Mapping):
     def own(self) -> dict:
         """What rfx itself declares, in the order of the names."""
         if self._own is None:
-            found = {}
+            found: dict[str, Any] = {}
             for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
                 found |= self._declared_by(f"{self.package}.{module.name}")
             self._own = dict(sorted(found.items()))
         return self._own
 
     def _declared_by(self, module: str) -> dict:
-        found = {}
+        found: dict[str, Any] = {}
         for value in list(vars(importlib.import_module(module)).values()):
             found |= self.declares(value)
         return found

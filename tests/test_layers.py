@@ -40,6 +40,7 @@ ROOMS = [
         "env",
         "parallel",
         "counters",
+        "types",
         "_version",
     },  # fmt: skip
 ]

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -16,7 +17,7 @@ _VALUES_A_BLOCK = 1 << 20
 WIDE, FILLED = 1000, 0.05
 
 
-def as_floats(y):
+def as_floats(y: Any) -> Any:
     """Numbers in float64: an array, but what lies on workers stays there."""
     return np.asarray(y, np.float64) if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__") else y.astype(np.float64)
 

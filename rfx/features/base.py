@@ -1,6 +1,7 @@
 """What all random feature maps share: sampled arrays with one entry a feature, selection, and a form for model files."""
 
 from functools import cached_property
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -260,7 +261,7 @@ def find(name: str) -> tuple[type, str]:
 def _check_finite(name, params, arrays, dtype):
     if all(np.isfinite(values).all() for values in arrays.values()):
         return
-    settings = ", ".join(f"{key} {value:g}" for key, value in params.items() if np.isscalar(value))
+    settings = ", ".join(f"{key} {value:g}" for key, value in params.items() if isinstance(value, Real))
     raise DataError(f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; choose a smaller --gamma, or scale the inputs")
 
 

@@ -60,7 +60,7 @@ class BinningMap:
         hashes = self._rows(X)
         count = X.shape[0]
         ids = np.empty((self.n_grids, count), np.uint16 if count < 2**16 else np.int32)
-        keys = [None] * self.n_grids
+        keys = [np.empty(0, np.uint64)] * self.n_grids
 
         def part(start, stop):
             slots = np.empty(2 ** _slot_bits(count), np.int32)
@@ -105,7 +105,7 @@ class BinningMap:
             rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
             ids = self.find(X[rows], bins)
             parallel.for_ranges(
-                lambda a, b, ids=ids, rows=rows: _add_found(ids[:, a:b], bins.starts, coef, out[rows][a:b]),
+                lambda a, b: _add_found(ids[:, a:b], bins.starts, coef, out[rows][a:b]),
                 ids.shape[1],
                 64,
                 work=ids.size * (1 + coef.shape[1]),
@@ -122,7 +122,7 @@ class BinningMap:
             X.sum_duplicates()
             data = np.ascontiguousarray(X.data, dtype=np.float64)
 
-            def hashes(first, last, start, stop):
+            def sparse(first, last, start, stop):
                 keys = np.empty((last - first, stop - start), np.uint64)
                 # grids side by side, so that one non-zero is looked at for all of them
                 offsets = np.ascontiguousarray(self.offsets[first:last].T)
@@ -130,7 +130,7 @@ class BinningMap:
                 _hash_sparse(data, X.indices, X.indptr[start : stop + 1], offsets, inverses, multipliers, keys)
                 return keys
 
-            return hashes
+            return sparse
         columns = np.ascontiguousarray(np.asarray(X, dtype=np.float64).T)
 
         def hashes(first, last, start, stop):

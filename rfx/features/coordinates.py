@@ -6,6 +6,8 @@ mean of phi(x) phi(y) estimates the inner product of all T, and over T features 
 take each once).
 """
 
+from typing import ClassVar
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -15,6 +17,7 @@ from rfx.data.scaling import FILLED, WIDE
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
+from rfx.kernels import Kernel
 from rfx.kernels.products import Kmers, Linear
 from rfx.model import Array, check_within
 
@@ -25,7 +28,7 @@ _VALUES = 2**22
 class CoordinateMap(FeatureMap):
     """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse wherever the features are not asked for as an array."""
 
-    kernels = (Linear(),)
+    kernels: ClassVar[tuple[Kernel, ...]] = (Linear(),)
     parts = {"scales": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
     width = 0
 

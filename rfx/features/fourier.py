@@ -6,6 +6,7 @@ subtraction and the cosine one short polynomial.
 
 import math
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.products import BLOCK, sum_group
 from rfx.features.random import cauchys, normals, uniforms
+from rfx.kernels import Kernel
 from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
 from rfx.model import Array
 
@@ -27,7 +29,7 @@ class FourierMap(FeatureMap):
     or, as pairs, features 2k and 2k+1 are the cosine and the sine of the same w.
     """
 
-    kernels = (Gaussian(), Laplacian(), LaplacianL2())
+    kernels: ClassVar[tuple[Kernel, ...]] = (Gaussian(), Laplacian(), LaplacianL2())
     parts = {"frequencies": Array("f", "inputs features"), "phases": Array("f", "features")}
     variants = {"offset": "sqrt2 cos(w.x + b)", "pairs": "cos and sin of the same w"}
     aliases = {"fourier": "gaussian"}

@@ -48,7 +48,7 @@ def scores(pool, X, lam: float) -> np.ndarray:
 
     with parallel.one_blas_thread():
         for columns, own in Z.column_blocks():
-            parallel.for_ranges(lambda first, last, at=columns, own=own: share(first, last, at, own), _PARTS)
+            parallel.for_ranges(lambda first, last: share(first, last, columns, own), _PARTS)
     return out
 
 

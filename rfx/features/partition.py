@@ -36,7 +36,8 @@ class Partition:
         thresholds, children = np.zeros(cuts), np.zeros((cuts, 2), dtype=np.int32)
         blocks: list[np.ndarray] = []
         # rows, how many blocks of them, and the place in `children` that says so; first come, first cut
-        waiting, cut = [(np.arange(n_rows), cuts + 1, None)], 0
+        waiting: list[tuple[np.ndarray, int, tuple[int, int] | None]] = [(np.arange(n_rows), cuts + 1, None)]
+        cut = 0
         for rows, count, place in waiting:
             if count == 1:
                 blocks.append(np.sort(rows))

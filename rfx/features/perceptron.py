@@ -98,7 +98,7 @@ class PerceptronMap(FeatureMap):
             rows = slice(start, min(start + _BIT_ROWS, n_rows))
             Z = self._project(X[rows], buffer[: rows.stop - start])
             sums = out[rows]
-            parallel.for_ranges(lambda a, b, Z=Z, sums=sums: _look_up(Z[a:b], thresholds, tables, sums[a:b]), len(Z), smallest=_BIT_CHUNK)
+            parallel.for_ranges(lambda a, b: _look_up(Z[a:b], thresholds, tables, sums[a:b]), len(Z), smallest=_BIT_CHUNK)
         return out
 
 

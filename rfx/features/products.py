@@ -7,6 +7,9 @@ is left out, and adding it would have changed nothing. A row of which most input
 taken relative to that.
 """
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -26,6 +29,8 @@ _CHAIN = {"contract"}
 
 # Numbers of a map that are kept in float64; larger maps, those of many inputs, are widened as they are used, to the same products.
 _HELD = 1 << 24
+# rows as `_packed` has them
+Packed: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Vectors:
@@ -36,7 +41,7 @@ class Vectors:
         self.sums = np.zeros(self.W.shape[1])
         add_all(self.W, self.sums)
 
-    def each_part(self, X, function):
+    def each_part(self, X, function: Callable[[slice, Packed], Any]) -> None:
         """function(rows, packed rows) for every part of the rows of X (n, n_inputs), array or CSR, by several threads."""
         if sp.issparse(X):
             X = X.tocsr()
@@ -59,7 +64,7 @@ class Vectors:
     def times(self, X, out, finish=None):
         """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each part, while it is in cache."""
 
-        def part(rows, packed):
+        def part(rows: slice, packed: Packed) -> None:
             _products(*packed, self.W, self.sums, out[rows])
             if finish is not None:
                 finish(out[rows])
@@ -68,7 +73,7 @@ class Vectors:
         return out
 
 
-def _packed(X):
+def _packed(X) -> Packed:
     """The rows of X, four by four: (values (groups, 4, width), their inputs (groups, width), how many, what rows are relative to (n,))."""
     groups = -(-X.shape[0] // _TOGETHER)
     shifts, counts = np.zeros(X.shape[0]), np.zeros(groups, np.int64)

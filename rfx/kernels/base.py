@@ -59,6 +59,10 @@ class Kernel:
     def finish(self, tile, params: dict, n_inputs: int, lengths) -> None:
         """Kernel values in place of what the metric gave; lengths: of the tile's rows and columns, None where not asked for."""
 
+    def compare(self, rows, columns, place: int, out) -> None:
+        """Of metric `product`: out (n, m) <- the kernel of rows (n, d) and m columns from number `place` on of (d, ...), both scaled."""
+        raise TypeError(f"{type(self).__name__} does not define compare")
+
     def diagonal(self, params: dict, n_inputs: int, squares):
         """k(x, x): a number, or (n,) from the squared lengths of the scaled rows, squares() (n,)."""
         return 1.0

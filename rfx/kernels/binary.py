@@ -96,8 +96,8 @@ def add_differing(left, right, place, unit, out):
         for w in range(0, words - 1, 2):
             a, b, A, B = left[i, w], left[i, w + 1], right[w, place:end], right[w + 1, place:end]
             for j in range(len(sums)):
-                sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))
+                sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))  # type: ignore[call-arg]  # numba gives the first argument
         if words % 2:
             a, A = left[i, words - 1], right[words - 1, place:end]
             for j in range(len(sums)):
-                sums[j] += unit[0] * np.int32(_count(a ^ A[j]))
+                sums[j] += unit[0] * np.int32(_count(a ^ A[j]))  # type: ignore[call-arg]  # numba gives the first argument

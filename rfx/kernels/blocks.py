@@ -6,6 +6,7 @@ scaling once, so that a solver that asks for many blocks of the same rows pays f
 
 import copy
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,8 +59,12 @@ class Prepared:
             self.centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if X.shape[0] else np.zeros(X.shape[1])
         else:
             self.centre = None
-        self._X = X.tocsr() if sp.issparse(X) else None
-        self._Z = self._columns = self._norms = self._cast = self._narrow = None
+        self._X: Any = X.tocsr() if sp.issparse(X) else None
+        self._Z: np.ndarray | None = None
+        self._columns: np.ndarray | None = None
+        self._norms: np.ndarray | None = None
+        self._cast: Prepared | None = None
+        self._narrow: tuple[np.ndarray, ...] | None = None
         few = X.shape[0] * X.shape[1] * self.dtype.itemsize <= _DENSE_BYTES
         self._binary = self._find_binary(X, few) if centre is None else centre._binary
         self._bits = None if self._binary is None else self._binary.bits(X)
@@ -111,7 +116,7 @@ class Prepared:
         for name in ("_X", "_Z", "_norms", "_bits"):
             value = getattr(self, name)
             setattr(part, name, None if value is None else value[rows])
-        part.shape = (part._X if part._Z is None else part._Z).shape
+        part.shape = part._X.shape if part._Z is None else part._Z.shape
         return part
 
     def astype(self, dtype) -> "Prepared":
@@ -221,8 +226,8 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     in_place = work == out.dtype and out.flags.c_contiguous and width == out.shape[1]
 
     def part(start, stop):
-        lengths = None
-        scratch = None if in_place else np.empty(height * width, work)
+        lengths: tuple[np.ndarray, np.ndarray] | None = None
+        scratch = np.empty(0 if in_place else height * width, work)
         for i in range(start * height, min(stop * height, out.shape[0]), height):
             i_end = min(i + height, out.shape[0])
             for j in range(0, out.shape[1], width):
@@ -230,10 +235,11 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                 tile = target if in_place else scratch[: target.size].reshape(target.shape)
                 if by_product:
                     np.matmul(rows[i:i_end], columns[:, j : j + width], out=tile)
-                    lengths = (row_norms[i:i_end], column_norms[j : j + width]) if row_norms is not None else None
-                    if kernel.metric != "dot":
+                    if row_norms is not None and column_norms is not None:
+                        lengths = row_norms[i:i_end], column_norms[j : j + width]
+                    if kernel.metric != "dot" and lengths is not None:
                         squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work))
-                        if mended:
+                        if others is not None:
                             mend_close(tile, *lengths, rows[i:i_end], others[j : j + width], np.array([_CLOSE], work))
                 elif kernel.metric == "product":
                     kernel.compare(rows[i:i_end], columns, j, tile)
@@ -280,7 +286,7 @@ def scaled_family(name: str, X, params: dict, factors):
     else:
         rows = prepare(name, X, params, np.float64)
         rows.kernel = copy.copy(kernel)
-        rows.kernel.finish = lambda *_: None
+        rows.kernel.finish = lambda *_: None  # type: ignore[method-assign]  # of this copy alone
         compared = block(name, rows, rows, params)
     K = np.empty((n, n))
     for factor in factors:

@@ -1,10 +1,14 @@
 """Distances of many pairs of rows, compiled: sums of differences, and what is made of inner products."""
 
+from __future__ import annotations
+
+import numpy as np
+
 from rfx.compiled import njit
 
 
 @njit(cache=True, nogil=True)
-def sum_differences(rows, columns, place, out, squared, tile):
+def sum_differences(rows: np.ndarray, columns: np.ndarray, place: int, out: np.ndarray, squared: bool, tile: int) -> None:
     """out[i, j] = sum_k (rows[i, k] - columns[k, place + j])^2, or of absolute differences; by tiles of columns kept in cache.
 
     Two rows go together, so that columns are read once for both; of an odd number, the last with itself.
@@ -49,7 +53,7 @@ def sum_differences(rows, columns, place, out, squared, tile):
 
 
 @njit(cache=True, nogil=True)
-def squared_from_dot(dots, row_norms, column_norms, numbers):
+def squared_from_dot(dots: np.ndarray, row_norms: np.ndarray, column_norms: np.ndarray, numbers: np.ndarray) -> None:
     """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding is left.
 
     numbers: 0, 2 and the rounding of a squared distance of 1, in the type of all others: with Python's the loop is one in float64.
@@ -65,7 +69,9 @@ def squared_from_dot(dots, row_norms, column_norms, numbers):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def mend_close(squared, row_norms, column_norms, rows, others, close):
+def mend_close(
+    squared: np.ndarray, row_norms: np.ndarray, column_norms: np.ndarray, rows: np.ndarray, others: np.ndarray, close: np.ndarray
+) -> None:
     """Squared distances of rows (n, d) and others (m, d) anew from differences, where they are less than close[0] of the norms' sum."""
     for i in range(squared.shape[0]):
         found, norm = squared[i], row_norms[i]

@@ -74,6 +74,9 @@ class ArcCosine(Kernel):
         return np.where(lengths > 0, (1.0, 1.0, 3.0)[self.order] * lengths**self.order, 0.0)
 
 
+_LETTERS = 5  # of the longest words of a Kmers kernel, if nothing is said
+
+
 class Kmers(Kernel):
     """How many words of up to k letters two sequences have in common, each at its place, as a share of all the words there are.
 
@@ -83,7 +86,7 @@ class Kmers(Kernel):
     name = "kmers"
     formula = "sum over words v of up to k letters and places p of [v at p in x] [v at p in y]"
     parameters = {"k": Array("i"), "alphabet": Array("i", "letters")}
-    options = (Option("k", int, "Letters of the longest words (kernel kmers).", low=1, high=12, default=5),)
+    options = (Option("k", int, "Letters of the longest words (kernel kmers).", low=1, high=12, default=_LETTERS),)
 
     def learn(self, X, given, seed):
         super().learn(X, given, seed)
@@ -91,7 +94,7 @@ class Kmers(Kernel):
         codes = found.astype(np.int64)
         if len(codes) > 100 or np.any(codes != found):
             raise UsageError("--kernel is kmers, which is for sequences of letters with --scaling none; the inputs are other numbers")
-        return {"k": int(given.get("k") or self.options[0].default), "alphabet": codes.tolist()}
+        return {"k": int(given.get("k") or _LETTERS), "alphabet": codes.tolist()}
 
 
 KERNELS = (

@@ -5,7 +5,11 @@ stays in cache. Threads share rows (gathering) or grids (scattering); sums over 
 so that no result depends on the number of threads.
 """
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +19,13 @@ from rfx.compiled import njit
 from rfx.operators.binned_gram import meetings
 from rfx.operators.blocks import block_size, ranges
 from rfx.operators.matrix import DenseMatrix, Matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.operators.blocks import GramOrPair
+    from rfx.operators.matrix import ColumnList
+    from rfx.types import Index
 
 _PARTS = 8
 _TOGETHER = 4
@@ -34,9 +45,9 @@ class BinnedMatrix(Matrix):
     """
 
     dtype = np.dtype(np.float64)
-    _lists = None
+    _lists: tuple[np.ndarray, np.ndarray] | None = None
 
-    def __init__(self, ids, starts, scale: float | None = None):
+    def __init__(self, ids: np.ndarray, starts: np.ndarray, scale: float | None = None) -> None:
         self.ids, self.starts = ids, np.asarray(starts, dtype=np.int64)
         self.shape = (ids.shape[1], int(self.starts[-1]))
         self.scale = 1.0 / np.sqrt(len(ids)) if scale is None else float(scale)
@@ -45,10 +56,10 @@ class BinnedMatrix(Matrix):
     def n_grids(self) -> int:
         return len(self.ids)
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return BinnedMatrix(np.ascontiguousarray(self.ids[:, index]), self.starts, self.scale)
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         """These bins as an array in memory."""
         columns = np.arange(*index.indices(self.shape[1])) if isinstance(index, slice) else index
         out = np.empty((self.shape[0], len(columns)))
@@ -56,7 +67,7 @@ class BinnedMatrix(Matrix):
             np.multiply(self.ids[grid] == columns[k] - self.starts[grid], self.scale, out=out[:, k])
         return DenseMatrix(out)
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
             out = np.zeros((rows.stop - rows.start, self.shape[1]))
             np.put_along_axis(out, self.ids[:, rows].T + self.starts[:-1], self.scale, axis=1)
@@ -68,20 +79,20 @@ class BinnedMatrix(Matrix):
         ends = np.arange(self.shape[0] + 1) * self.n_grids
         return sp.csr_matrix((np.full(indices.size, self.scale), indices.ravel(), ends), shape=self.shape)
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape) if out is None else out
         for rows, Z in self.row_blocks():
             out[rows] = Z
         return out
 
-    def by_columns(self, max_mb):
+    def by_columns(self, max_mb: float) -> BinnedMatrix:
         """With the rows of every bin: 4 bytes for each row and grid, whatever max_mb."""
         if self._lists is not None:
             return self
         rows, ends = np.empty(self.ids.shape, np.int32), np.empty(self.shape[1] + 1, np.int64)
         ends[-1] = self.ids.size
 
-        def part(start, stop):
+        def part(start: int, stop: int) -> None:
             _sort(self.ids[start:stop], self.starts[start : stop + 1], start * self.shape[0], rows[start:stop], ends)
 
         parallel.for_ranges(part, self.n_grids)
@@ -89,10 +100,12 @@ class BinnedMatrix(Matrix):
         other._lists = rows.ravel(), ends
         return other
 
-    def column_lists(self, width):
-        yield slice(0, self.shape[1]), self.scale, *self.by_columns(np.inf)._lists
+    def column_lists(self, width: int) -> Iterator[ColumnList]:
+        lists = self.by_columns(np.inf)._lists
+        assert lists is not None
+        yield slice(0, self.shape[1]), self.scale, *lists
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         """Grids without a weight are not read."""
         if W.ndim == 2:
             return np.stack([self.matvec(np.ascontiguousarray(column)) for column in W.T], axis=1).reshape(self.shape[0], W.shape[1])
@@ -100,7 +113,7 @@ class BinnedMatrix(Matrix):
         out = np.zeros(self.shape[0])
         grids = np.flatnonzero(np.add.reduceat(w != 0, self.starts[:-1]))
 
-        def part(start, stop):
+        def part(start: int, stop: int) -> None:
             for first in range(start, stop, _ROWS):
                 rows = slice(first, min(first + _ROWS, stop))
                 _gather(self.ids[:, rows], grids, self.starts, w, self.scale, out[rows])
@@ -109,7 +122,7 @@ class BinnedMatrix(Matrix):
             parallel.for_ranges(part, self.shape[0], 1024, work=2 * len(grids) * self.shape[0])
         return out
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         """Rows with a zero are passed over where they are many."""
         if U.ndim == 2:
             return np.stack([self.rmatvec(column) for column in U.T], axis=1).reshape(self.shape[1], U.shape[1])
@@ -119,21 +132,21 @@ class BinnedMatrix(Matrix):
         if len(rows) < _PICKED * len(u):
             values = u[rows]
 
-            def part(start, stop):
+            def part(start: int, stop: int) -> None:
                 _scatter_picked(self.ids[start:stop], self.starts[start : stop + 1], rows, values, out)
         else:
 
-            def part(start, stop):
+            def part(start: int, stop: int) -> None:
                 _scatter(self.ids[start:stop], self.starts[start : stop + 1], u, out)
 
         parallel.for_ranges(part, self.n_grids, work=2 * self.n_grids * len(rows))
         return out
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         F = self.matvec(P)
         return self.rmatvec(F if weights is None else (F.T * weights).T)
 
-    def outer(self, U):
+    def outer(self, U: np.ndarray) -> np.ndarray:
         """Each grid's sums are made and gathered while they and its numbers are in cache."""
         a = self.scale**2 * np.ascontiguousarray(U, dtype=np.float64)
         single = a.ndim == 1
@@ -143,7 +156,7 @@ class BinnedMatrix(Matrix):
         sums = np.zeros((parts, *a.shape))
         largest = int(np.diff(self.starts).max())
 
-        def part(start, stop):
+        def part(start: int, stop: int) -> None:
             held = np.empty((_TOGETHER, largest) if single else (largest, a.shape[1]))
             for k in range(start, stop):
                 grids = slice(bounds[k], bounds[k + 1])
@@ -151,16 +164,19 @@ class BinnedMatrix(Matrix):
                 (_around if single else _around_columns)(self.ids[grids], sizes, a, held, sums[k])
 
         parallel.for_ranges(part, parts, work=4 * self.n_grids * a.size)
-        return sums.sum(axis=0)
+        found: np.ndarray = sums.sum(axis=0)
+        return found
 
-    def squares(self, weights=None):
+    def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         return self.scale * self.rmatvec(np.ones(self.shape[0]) if weights is None else weights)
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         weights = np.ones(self.shape[0]) if weights is None else weights
         return meetings(self.ids, self.starts, self.scale**2 * weights, left, right)
 
-    def gram_weights(self, weights):
+    def gram_weights(self, weights: np.ndarray) -> np.ndarray:
         """Few values, within 12 % of those given (or up to 1e-4 of the largest): bins of rows of one weight are counted together."""
         largest = weights.max(initial=0.0)
         if largest <= 0 or len(np.unique(weights[:1024])) <= _FEW >= len(np.unique(weights)):
@@ -170,7 +186,7 @@ class BinnedMatrix(Matrix):
 
 
 @njit(cache=True, nogil=True)
-def _gather(ids, grids, starts, w, scale, out):
+def _gather(ids: np.ndarray, grids: np.ndarray, starts: np.ndarray, w: np.ndarray, scale: float, out: np.ndarray) -> None:
     """out_i <- scale sum_{r in grids} w[starts_r + ids_ri], four grids at a time so that out is read and written less often."""
     whole = len(grids) - len(grids) % 4
     for k in range(0, whole, 4):
@@ -188,7 +204,7 @@ def _gather(ids, grids, starts, w, scale, out):
 
 
 @njit(cache=True, nogil=True)
-def _scatter(ids, starts, u, out):
+def _scatter(ids: np.ndarray, starts: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
     """out[starts_r + ids_ri] <- out[..] + u_i, four grids at a time so that additions to one bin do not wait for another's."""
     grids = len(ids)
     whole = grids - grids % 4
@@ -208,7 +224,7 @@ def _scatter(ids, starts, u, out):
 
 
 @njit(cache=True, nogil=True)
-def _scatter_picked(ids, starts, rows, values, out):
+def _scatter_picked(ids: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """The same for the rows whose value is not zero: out[starts_r + ids[r, rows_t]] <- out[..] + values_t."""
     grids = len(ids)
     whole = grids - grids % 4
@@ -228,7 +244,7 @@ def _scatter_picked(ids, starts, rows, values, out):
 
 
 @njit(cache=True, nogil=True)
-def _around(ids, sizes, u, held, out):
+def _around(ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
     """out <- out + sum over grids of the bins' sums of u, given back to the rows; held: (4, most bins) scratch."""
     grids = len(ids)
     whole = grids - grids % 4
@@ -257,7 +273,7 @@ def _around(ids, sizes, u, held, out):
 
 
 @njit(cache=True, nogil=True)
-def _around_columns(ids, sizes, u, held, out):
+def _around_columns(ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
     """The same for u (N, k), one grid at a time; held: (most bins, k) scratch."""
     columns = u.shape[1]
     for r in range(len(ids)):
@@ -274,7 +290,7 @@ def _around_columns(ids, sizes, u, held, out):
 
 
 @njit(cache=True, nogil=True)
-def _sort(ids, starts, before, rows, ends):
+def _sort(ids: np.ndarray, starts: np.ndarray, before: int, rows: np.ndarray, ends: np.ndarray) -> None:
     """Counting sort of each grid's rows by bin; ends[j] <- where column j begins among all grids' rows."""
     for r in range(len(ids)):
         size = starts[r + 1] - starts[r]

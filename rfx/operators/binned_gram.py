@@ -5,10 +5,17 @@ of the rows that are in both bins. Rows of equal weight make one run of bits; th
 for the squared and the squared hinge loss, where the weights are 0 and 1 or 2, some twenty times as fast as a float32 product.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
+
+if TYPE_CHECKING:
+    from rfx.operators.blocks import GramOrPair
 
 # Numbers of 64 bits of a bin that are counted before the next bin is looked at: what stays in the first cache.
 _LENGTH, _PARTS = 256, 16
@@ -16,7 +23,7 @@ _M1, _M2, _M4, _ONES = (np.uint64(x) for x in (0x5555555555555555, 0x33333333333
 _S1, _S2, _S4, _S56 = (np.uint64(x) for x in (1, 2, 4, 56))
 
 
-def meetings(ids, starts, weights, left, right=None):
+def meetings(ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, left: np.ndarray, right: np.ndarray | None = None) -> GramOrPair:
     """(|left|, |left|) float64 sums of the weights of the rows that two bins share; with `right`, a pair: that and (|left|, |right|).
 
     ids, starts: as in BinnedMatrix. weights: (N,). left, right: column numbers.
@@ -33,7 +40,7 @@ def meetings(ids, starts, weights, left, right=None):
             work=bits.shape[1] * len(left) ** 2,
         )
         _mirror(square)
-        if right is not None:
+        if right is not None and rest is not None:
             parallel.for_ranges(
                 lambda a, b: _rectangle(own[a:b], other, runs, values, rest[a:b]),
                 len(left),
@@ -43,7 +50,7 @@ def meetings(ids, starts, weights, left, right=None):
     return square if right is None else (square, rest)
 
 
-def _bits(ids, starts, weights, columns):
+def _bits(ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(bits (columns, numbers), runs, values): the rows in each column, those of weight values[k] in numbers runs[k] .. runs[k + 1]."""
     rows = np.flatnonzero(weights)
     values, kind = np.unique(weights[rows], return_inverse=True)
@@ -60,7 +67,7 @@ def _bits(ids, starts, weights, columns):
     used, begins = np.unique(grids, return_index=True)
     begins = np.append(begins, len(columns))
 
-    def part(start, stop):
+    def part(start: int, stop: int) -> None:
         table = np.full(int(np.diff(starts).max()), -1, np.int32)
         for k in range(start, stop):
             own = by_grid[begins[k] : begins[k + 1]]
@@ -70,12 +77,13 @@ def _bits(ids, starts, weights, columns):
     return bits, runs, values
 
 
-def _evenly(start, stop, count):
+def _evenly(start: int, stop: int, count: int) -> tuple[int, int]:
     """Rows of a triangle of `count` rows that hold the parts start .. stop-1 of _PARTS parts of equal size."""
-    return tuple(int(round(count * np.sqrt(part / _PARTS))) for part in (start, stop))
+    first, last = (int(round(count * np.sqrt(part / _PARTS))) for part in (start, stop))
+    return first, last
 
 
-def _mirror(square):
+def _mirror(square: np.ndarray) -> None:
     """The upper triangle <- the lower one, block by block."""
     for start in range(0, len(square), 512):
         stop = start + 512
@@ -85,7 +93,9 @@ def _mirror(square):
 
 
 @njit(cache=True, nogil=True)
-def _fill(ids, rows, places, bins, columns, table, bits):
+def _fill(
+    ids: np.ndarray, rows: np.ndarray, places: np.ndarray, bins: np.ndarray, columns: np.ndarray, table: np.ndarray, bits: np.ndarray
+) -> None:
     """bits[columns_k] <- the places of the rows that are in bin bins_k of the grid; table: scratch of -1, given back so."""
     for k in range(len(bins)):
         table[bins[k]] = columns[k]
@@ -98,7 +108,7 @@ def _fill(ids, rows, places, bins, columns, table, bits):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _ones(x):
+def _ones(x: np.uint64) -> np.uint64:
     # written like this it becomes one instruction where the processor counts bits
     x = x - ((x >> _S1) & _M1)
     x = (x & _M2) + ((x >> _S2) & _M2)
@@ -106,7 +116,7 @@ def _ones(x):
 
 
 @njit(cache=True, nogil=True)
-def _triangle(bits, runs, values, out, start, stop):
+def _triangle(bits: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
     """out[i, j] <- the weight of the bits that i and j have in common, for j <= i (and some above), start <= i < stop."""
     for k in range(len(values)):
         for low in range(runs[k], runs[k + 1], _LENGTH):
@@ -117,7 +127,7 @@ def _triangle(bits, runs, values, out, start, stop):
 
 
 @njit(cache=True, nogil=True)
-def _rectangle(left, right, runs, values, out):
+def _rectangle(left: np.ndarray, right: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out[i, j] <- out[i, j] + the weight of the bits that left_i and right_j have in common."""
     for k in range(len(values)):
         for low in range(runs[k], runs[k + 1], _LENGTH):
@@ -128,7 +138,7 @@ def _rectangle(left, right, runs, values, out):
 
 
 @njit(cache=True, nogil=True)
-def _count(own, others, start, stop, value, out):
+def _count(own: np.ndarray, others: np.ndarray, start: int, stop: int, value: float, out: np.ndarray) -> None:
     """out_j <- out_j + value times the bits that `own` and others_j have in common; four at a time, a few beyond `stop` too."""
     j = start
     while j < stop and j + 4 <= len(others):

@@ -1,5 +1,10 @@
 """Features that are +h_j or -h_j, perceptrons and stumps, in memory as a bit each: nothing is lost, in a 32nd of the room of float32."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx import parallel
@@ -9,18 +14,25 @@ from rfx.operators.matrix import READ, DenseMatrix, Matrix, add_rows
 from rfx.operators.products import weighted_gram
 from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index
+
 # Bytes of signs, a byte each, that stay in cache.
 _UNPACKED = 1 << 19
 # The eight signs of a byte, a byte each.
 _SIGNS = (2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int8) - 1).view(np.int64).ravel()
 
 
-def packed(Z: Matrix, heights) -> "BitMatrix":
+def packed(Z: Matrix, heights: np.ndarray) -> BitMatrix:
     """All rows of Z, whose entries in column j are +-heights[j], as bits."""
     n_rows, n_columns = Z.shape
     bits = np.empty((n_rows, -(-n_columns // 8)), np.uint8)
 
-    def part(first, last):
+    def part(first: int, last: int) -> None:
         own = bits[first:last]
         for rows, block in Z.cached_blocks(first, last):
             _pack(block, own[rows])
@@ -33,88 +45,97 @@ class BitMatrix(WalkedMatrix):
     """The rows `index` (N,) of bits (n, -(-D // 8)), as features +-heights[j] of a type; a set bit is a plus."""
 
     cost = READ / 2
+    heights: np.ndarray
 
-    def __init__(self, bits, heights, dtype, index):
+    def __init__(self, bits: np.ndarray, heights: np.ndarray, dtype: DTypeLike, index: np.ndarray) -> None:
         self.bits, self.heights, self.dtype, self.index = bits, np.asarray(heights, np.float64), np.dtype(dtype), index
         self.shape = (len(index), len(self.heights))
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
             yield rows, DenseMatrix(self.rows(rows).to_array())
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return BitMatrix(self.bits, self.heights, self.dtype, self.index[index])
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         chosen = np.arange(self.shape[1])[index]
         bits = np.empty((self.shape[0], -(-len(chosen) // 8)), np.uint8)
         parallel.for_ranges(lambda a, b: _take_columns(self.bits, self.index[a:b], chosen, bits[a:b]), len(bits), smallest=256)
         return BitMatrix(bits, self.heights[chosen], self.dtype, np.arange(len(bits)))
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape, self.dtype) if out is None else out
         every, heights = np.arange(self.shape[1]), self.heights.astype(self.dtype)
 
-        def part(a, b):
+        def part(a: int, b: int) -> None:
             self.pick(self.index[a:b], every, np.ones(b - a, self.dtype), np.ones(len(every), self.dtype), out[a:b])
             out[a:b] *= heights
 
         parallel.for_ranges(part, len(out), smallest=64)
         return out
 
-    def pick(self, rows, columns, scale, unit, out):
+    def pick(self, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None:
         """Signs for `weighted_gram`, which has nothing to do with heights; rows: numbers of rows of `bits`."""
         _pick_signs(self.bits, rows, columns, scale, unit, out)
 
-    def hold(self, max_mb=np.inf):
+    def hold(self, max_mb: float = np.inf) -> Matrix:
         return self
 
     # ------------------------------------------------------------------ products
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         if W.ndim > 1:
             return super().matvec(W)
         w, out = self.heights * W, np.empty(self.shape[0])
         self._by_signs(lambda some, signs, numbers, ones, own: dot_rows(signs, numbers, ones, w, out[some]))
         return out
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         if U.ndim > 1:
             return super().rmatvec(U)
         used, u = np.flatnonzero(U), np.ascontiguousarray(U, dtype=np.float64)
         if len(used) < len(U):
             return self.rows(used).rmatvec(u[used]) if len(used) else np.zeros(self.shape[1])
-        return self.heights * self._by_signs(lambda some, signs, numbers, ones, own: add_rows(signs, numbers, u[some], own, 0, len(own)))
+        found: np.ndarray = self.heights * self._by_signs(
+            lambda some, signs, numbers, ones, own: add_rows(signs, numbers, u[some], own, 0, len(own))
+        )
+        return found
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         if P.ndim > 1:
             return super().normal(P, weights)
         p, factors = (self.heights * P).astype(np.float32), np.ones(self.shape[0]) if weights is None else weights
         factors = factors.astype(np.float32)
-        return self.heights * self._by_signs(lambda some, signs, numbers, ones, own: add_normal(signs, numbers, factors[some], p, own))
+        found: np.ndarray = self.heights * self._by_signs(
+            lambda some, signs, numbers, ones, own: add_normal(signs, numbers, factors[some], p, own)
+        )
+        return found
 
-    def _walk(self, w, loss, y):
+    def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         w, F = self.heights * w, np.empty(self.shape[0])
 
-        def add(some, signs, numbers, ones, own):
+        def add(some: slice, signs: np.ndarray, numbers: np.ndarray, ones: np.ndarray, own: np.ndarray) -> None:
             dot_rows(signs, numbers, ones, w, F[some])
             add_rows(signs, numbers, loss.derivative(F[some], y[some]), own, 0, len(own))
 
         return F, self.heights * self._by_signs(add)
 
-    def _by_signs(self, add) -> np.ndarray:
+    def _by_signs(self, add: Callable[[slice, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]) -> np.ndarray:
         """`_summed` of add(slice of rows, their signs, the numbers of these, ones, sums)."""
         together = max(16, _UNPACKED // max(8, 8 * self.bits.shape[1]))
         numbers, ones = np.arange(together), np.ones(together, np.float32)
 
-        def unpacked(some, own, room):
+        def unpacked(some: slice, own: np.ndarray, room: np.ndarray) -> None:
             count = some.stop - some.start
             _unpack(self.bits, self.index[some], _SIGNS, room)
             add(some, room.view(np.int8)[:, : self.shape[1]], numbers[:count], ones[:count], own)
 
         return self._summed(unpacked, together, room=lambda: np.empty((together, self.bits.shape[1]), np.int64))
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
         factors = np.ones(len(rows)) if weights is None else weights[used]
@@ -124,12 +145,12 @@ class BitMatrix(WalkedMatrix):
             return found * np.outer(by_left, by_left)
         return found[0] * np.outer(by_left, by_left), found[1] * np.outer(by_left, self.heights[right])
 
-    def squares(self, weights=None):
+    def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         return self.heights**2 * (self.shape[0] if weights is None else float(np.sum(weights)))
 
 
 @njit(cache=True, nogil=True)
-def _pack(Z, bits):
+def _pack(Z: np.ndarray, bits: np.ndarray) -> None:
     for i in range(len(Z)):
         z, own = Z[i], bits[i]
         for b in range(len(own)):
@@ -140,7 +161,7 @@ def _pack(Z, bits):
 
 
 @njit(cache=True, nogil=True)
-def _take_columns(bits, rows, columns, out):
+def _take_columns(bits: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(rows)):
         own, to = bits[rows[i]], out[i]
         for b in range(len(to)):
@@ -152,7 +173,7 @@ def _take_columns(bits, rows, columns, out):
 
 
 @njit(cache=True, nogil=True)
-def _unpack(bits, rows, table, out):
+def _unpack(bits: np.ndarray, rows: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """out[i, b] <- the eight signs of byte b of row rows[i]."""
     for i in range(len(rows)):
         own, to = bits[rows[i]], out[i]
@@ -161,7 +182,7 @@ def _unpack(bits, rows, table, out):
 
 
 @njit(cache=True, nogil=True)
-def _pick_signs(bits, rows, columns, scale, unit, out):
+def _pick_signs(bits: np.ndarray, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(rows)):
         own, factor = bits[rows[i]], scale[i]
         for k in range(len(columns)):

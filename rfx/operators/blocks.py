@@ -1,13 +1,21 @@
 """How rows are divided: blocks that take so many bytes, ranges of numbers, and rows that are drawn."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from rfx import env
 from rfx.counters import uniforms
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
 BLOCK_BYTES = 32 * 2**20
+# what `Matrix.gram` gives: an array, or with `right` a pair of them
+GramOrPair: TypeAlias = np.ndarray | Any
 # The most rows of which some are drawn by a permutation of all, and the stream of numbers that more are drawn by.
 _PERMUTED, _DRAW = 1 << 22, 48
 
@@ -36,7 +44,7 @@ def ranges(size: int, width: int) -> Iterator[slice]:
     return (slice(start, min(start + width, size)) for start in range(0, size, width))
 
 
-def block_size(length: int, dtype, target: int | None = None) -> int:
+def block_size(length: int, dtype: DTypeLike, target: int | None = None) -> int:
     """How many rows of that length take about `target` bytes (BLOCK_BYTES by default), at least 256."""
     return max(256, int((target or BLOCK_BYTES) // max(1, length * np.dtype(dtype).itemsize)))
 

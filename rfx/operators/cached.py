@@ -1,6 +1,10 @@
 """Matrices that are computed anew at every use, some of whose rows or columns are cached in memory."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from functools import singledispatch
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -8,11 +12,17 @@ from rfx.operators.blocks import ranges
 from rfx.operators.coded import Codes, coded
 from rfx.operators.matrix import DenseMatrix, Matrix
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index
+
 _CHUNK = 2048
 
 
 @singledispatch
-def cache_rows(Z: Matrix, max_mb: float, kind=None) -> Matrix:
+def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix:
     """Z, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again.
 
     kind: int8 or int16 for rows that are cached as codes (rfx.operators.coded), all of them at once where they fit; None for features.
@@ -32,20 +42,19 @@ class CachedRows(Matrix):
     features.
     """
 
-    def __init__(self, inner: Matrix, max_mb: float, kind=None):
+    def __init__(self, inner: Matrix, max_mb: float, kind: DTypeLike | None = None) -> None:
         self.inner, self.shape, self.dtype, self.cost, self.kind = inner, inner.shape, inner.dtype, inner.cost, kind
         itemsize = (inner.dtype if kind is None else np.dtype(kind)).itemsize
         self.capacity = int(max_mb * 2**20 / (inner.shape[1] * itemsize))
-        self._store = None
+        self._store: _Plain | Codes | None = None
         self._places = np.full(inner.shape[0], -1)
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         if self._store is None and self.capacity >= self.shape[0]:
-            self._empty(self.shape[0])
-            yield from self._filled()
+            yield from self._filled(self._empty(self.shape[0]))
             return
         held = np.flatnonzero(self._places >= 0)
-        if not len(held):
+        if self._store is None or not len(held):
             yield from self.inner.parts()
             return
         yield held, self._store.at(self._places[held])
@@ -53,21 +62,22 @@ class CachedRows(Matrix):
         for rows, part in self.inner.rows(rest).parts():
             yield rest[rows], part
 
-    def _filled(self):
+    def _filled(self, store: _Plain | Codes) -> Iterator[tuple[Index, Matrix]]:
         """`parts`, each kept."""
         numbers = np.arange(self.shape[0])
         for rows, Z in self.inner.row_blocks():
-            self._store.put(numbers[rows], Z)
+            store.put(numbers[rows], Z)
             self._places[rows] = numbers[rows]
-            yield rows, self._store.at(numbers[rows])
+            yield rows, store.at(numbers[rows])
 
-    def _empty(self, count):
+    def _empty(self, count: int) -> _Plain | Codes:
         self._store = None
         self._places[:] = -1
         width = self.shape[1]
         self._store = _Plain(count, width, self.dtype) if self.kind is None else Codes.empty(count, width, self.kind, self.dtype)
+        return self._store
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         """index: a sorted integer array without repetition, or a slice."""
         index = np.arange(self.shape[0])[index] if isinstance(index, slice) else index
         size = 0 if self._store is None else len(self._store)
@@ -93,23 +103,23 @@ class CachedRows(Matrix):
         held, rest = np.flatnonzero(here), np.flatnonzero(~here)
         return SplitRows([(held, self._store.at(self._places[index[held]])), (rest, self.inner.rows(index[rest]))])
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         return self.inner.columns(index)
 
 
 class _Plain:
     """Room for `count` rows of features, as `Codes` has it for codes."""
 
-    def __init__(self, count, width, dtype):
+    def __init__(self, count: int, width: int, dtype: DTypeLike) -> None:
         self.Z = np.empty((count, width), dtype)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.Z)
 
-    def put(self, places, Z):
+    def put(self, places: np.ndarray, Z: np.ndarray) -> None:
         self.Z[places] = Z
 
-    def at(self, places):
+    def at(self, places: np.ndarray) -> Matrix:
         return DenseMatrix(self.Z, places)
 
 
@@ -119,7 +129,10 @@ class CachedColumns(Matrix):
     columns: sorted integer array. before: CachedColumns of the same matrix, whose columns are not computed again.
     """
 
-    def __init__(self, inner: Matrix, columns, before: "CachedColumns | None" = None):
+    _at: np.ndarray
+    _matrix: DenseMatrix
+
+    def __init__(self, inner: Matrix, columns: np.ndarray, before: CachedColumns | None = None) -> None:
         self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
         # the last column is zero: that of all columns that are not held
         Z = np.empty((self.shape[0], len(columns) + 1), self.dtype)
@@ -127,45 +140,47 @@ class CachedColumns(Matrix):
         self._at = np.full(self.shape[1], len(columns))
         self._at[columns] = np.arange(len(columns))
         known = np.isin(columns, before.held) if before is not None else np.zeros(len(columns), bool)
-        if known.any():
+        if before is not None and known.any():
             at, places = before._at[columns[known]], np.flatnonzero(known)
             for rows in ranges(len(Z), _CHUNK):
                 Z[rows, places] = before._matrix.Z[rows, at]
         if not known.all():
             every, places = np.arange(len(Z))[:, None], np.flatnonzero(~known)
-            for rows, new in inner.columns(columns[~known]).row_blocks():
-                Z[every[rows], places] = new
+            for own, new in inner.columns(columns[~known]).row_blocks():
+                Z[every[own], places] = new
         self._matrix = DenseMatrix(Z)
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return DenseMatrix(self._matrix.Z[index].take(self._at, axis=1))
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         return self._matrix.columns(self._at[index])
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for rows, Z in self._matrix.row_blocks():
             yield rows, Z.take(self._at, axis=1)
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         return np.take(self._matrix.Z, self._at, axis=1, out=out)
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         return self._matrix.matvec(self._narrow(W))
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         return self._widened(self._matrix.rmatvec(U))
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         return self._widened(self._matrix.normal(self._narrow(P), weights))
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         return self._matrix.gram(self._at[left], None if right is None else self._at[right], weights, dtype)
 
-    def _narrow(self, W):
+    def _narrow(self, W: np.ndarray) -> np.ndarray:
         return np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))])
 
-    def _widened(self, G):
+    def _widened(self, G: np.ndarray) -> np.ndarray:
         out = np.zeros((self.shape[1], *G.shape[1:]))
         out[self.held] = G[:-1]
         return out
@@ -174,7 +189,7 @@ class CachedColumns(Matrix):
 class SplitRows(Matrix):
     """Rows from several matrices with the same columns."""
 
-    def __init__(self, pieces):
+    def __init__(self, pieces: Iterable[tuple[np.ndarray, Matrix]]) -> None:
         """pieces: (row numbers, matrix of these rows), every row in one of them; what is computed, and needs more memory, goes first."""
         self.pieces = sorted([(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)], key=lambda piece: not piece[1].computed)
         matrices = [Z for _, Z in self.pieces]
@@ -186,49 +201,56 @@ class SplitRows(Matrix):
             self._piece[numbers], self._place[numbers] = k, np.arange(len(numbers))
 
     @property
-    def computed(self):
+    def computed(self) -> bool:
         return any(Z.computed for _, Z in self.pieces)
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         for numbers, Z in self.pieces:
             for rows, part in Z.parts() if Z.computed else [(slice(None), Z)]:
                 yield numbers[rows], part
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         out = np.empty((self.shape[0], *W.shape[1:]))
         for numbers, Z in self.pieces:
             out[numbers] = Z.matvec(W)
         return out
 
-    def rmatvec(self, U):
-        return sum(Z.rmatvec(U[numbers]) for numbers, Z in self.pieces)
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
+        return cast(np.ndarray, sum(Z.rmatvec(U[numbers]) for numbers, Z in self.pieces))
 
-    def normal(self, P, weights=None):
-        return sum(Z.normal(P, None if weights is None else weights[numbers]) for numbers, Z in self.pieces)
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+        return cast(np.ndarray, sum(Z.normal(P, None if weights is None else weights[numbers]) for numbers, Z in self.pieces))
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         return _added(Z.gram(left, right, None if weights is None else weights[numbers], dtype) for numbers, Z in self.pieces)
 
-    def gram_update(self, old, change, new, weights, dtype=None):
-        return _added(Z.gram_update(old, change[numbers], new, weights[numbers], dtype) for numbers, Z in self.pieces)
+    def gram_update(
+        self, old: np.ndarray, change: np.ndarray, new: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        found: tuple[np.ndarray, np.ndarray, np.ndarray] = _added(
+            Z.gram_update(old, change[numbers], new, weights[numbers], dtype) for numbers, Z in self.pieces
+        )
+        return found
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for numbers, Z in self.pieces:
             for rows, block in Z.row_blocks():
                 yield numbers[rows], block
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         piece, place = self._piece[index], self._place[index]
         chosen = [np.flatnonzero(piece == k) for k in range(len(self.pieces))]
         if not len(piece):
             return self.pieces[0][1].rows(place)
         return SplitRows([(own, Z.rows(place[own])) for own, (_, Z) in zip(chosen, self.pieces)])
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         return SplitRows([(numbers, Z.columns(index)) for numbers, Z in self.pieces])
 
 
-def _added(found):
+def _added(found: Iterator[Any]) -> Any:
     """The sum of arrays, or of tuples of them, in the place of the first: Gram matrices are large."""
     total = next(found)
     for more in found:

@@ -1,13 +1,24 @@
 """Conjugate gradients for several right-hand sides in step."""
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from rfx.parallel import Late
 
 
-def conjugate_gradients(product, residual, precondition, enough, max_iter, deadline=None):
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray],
+    residual: np.ndarray,
+    precondition: Callable[[np.ndarray], np.ndarray],
+    enough: Callable[[np.ndarray, np.ndarray], Any],
+    max_iter: int,
+    deadline: float | None = None,
+) -> tuple[np.ndarray, np.ndarray, int]:
     """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere form).
 
     product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions conjugate when M^-1 is
@@ -36,11 +47,12 @@ def conjugate_gradients(product, residual, precondition, enough, max_iter, deadl
     return x, r, max_iter
 
 
-def dots(a, b):
+def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a.b, column by column."""
-    return np.einsum("i...,i...->...", a, b)
+    found: np.ndarray = np.einsum("i...,i...->...", a, b)
+    return found
 
 
-def ratio(a, b):
+def ratio(a: Any, b: Any) -> np.ndarray:
     """a / b, and 0 where b is not positive: a column that is solved, or where rounding has taken over."""
     return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)

@@ -4,6 +4,8 @@ OpenBLAS's own parallel factorisation ends the process with a segmentation fault
 with 0.3.30); here every call of LAPACK or BLAS is for one tile and by one thread, and threads share the tiles.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from scipy import linalg
 from scipy.linalg import blas, lapack
@@ -18,19 +20,20 @@ _ALONE = 2048
 _SMALL = 512
 
 
-def positive(A):
+def positive(A: np.ndarray) -> np.ndarray:
     """The factor, for `solve`, of A (n, n), Fortran order, float32 or float64, which it takes the place of.
 
     Raises LinAlgError where A is not positive definite.
     """
     if len(A) <= _ALONE:
-        return linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
+        found: np.ndarray = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
+        return found
     if info := factor_in_place(A):
         raise linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")
     return A
 
 
-def solve(factor, b):
+def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x with L L'x = b, for L in the lower triangle of `factor` (n, n), Fortran order, and b (n,) or (n, k), in the factor's type.
 
     One right-hand side goes through a large triangle by trsv, which takes a quarter of the time of potrs (n = 4,096 and 7,812); small
@@ -39,12 +42,14 @@ def solve(factor, b):
     single = factor.dtype == np.float32
     if len(factor) > _SMALL and (b.ndim == 1 or b.shape[1] == 1):
         substitute = blas.strsv if single else blas.dtrsv
-        x = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
-        return substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
-    return (lapack.spotrs if single else lapack.dpotrs)(factor, np.asfortranarray(b, dtype=factor.dtype), lower=1)[0]
+        x: np.ndarray = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
+        x = substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
+        return x
+    x = (lapack.spotrs if single else lapack.dpotrs)(factor, np.asfortranarray(b, dtype=factor.dtype), lower=1)[0]
+    return x
 
 
-def factor_in_place(A) -> int:
+def factor_in_place(A: np.ndarray) -> int:
     """L over the lower triangle of A (n, n), Fortran order, float32 or float64; what is above the diagonal stays.
 
     Returns 0, or the order of the first leading minor that is not positive definite, A being half done then. The result
@@ -57,11 +62,12 @@ def factor_in_place(A) -> int:
         for k, own in enumerate(tiles):
             factor, info = potrf(A[own, own], lower=1, clean=0)
             if info:
-                return own.start + info
+                found: int = own.start + info
+                return found
             A[own, own] = factor
             rest = tiles[k + 1 :]
 
-            def panel(start, stop, own=own, factor=factor, rest=rest):
+            def panel(start: int, stop: int, own: slice = own, factor: np.ndarray = factor, rest: list[slice] = rest) -> None:
                 for rows in rest[start:stop]:
                     tile = np.ascontiguousarray(A[rows, own])
                     solve_rows(factor, tile)
@@ -71,7 +77,7 @@ def factor_in_place(A) -> int:
             parallel.for_ranges(panel, len(rest), work=height * _TILE**2 / 2 / parallel.DENSE)
             pairs = [(rows, columns) for j, columns in enumerate(rest) for rows in rest[j:]]
 
-            def trailing(start, stop, own=own, pairs=pairs):
+            def trailing(start: int, stop: int, own: slice = own, pairs: list[tuple[slice, slice]] = pairs) -> None:
                 for rows, columns in pairs[start:stop]:
                     product = A[columns, own] @ A[rows, own].T
                     A[rows, columns] -= (np.triu(product) if rows is columns else product).T

@@ -4,6 +4,11 @@ A code is off by up to half a unit, at random as far as sums over features or ro
 what it is worth the features themselves say.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import numpy as np
 
 from rfx import parallel
@@ -14,6 +19,15 @@ from rfx.operators.matrix import READ, DenseMatrix, Matrix, add_rows
 from rfx.operators.products import SMALL, weighted_gram
 from rfx.operators.walked import WalkedMatrix, add_normal, dot_rows
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index
+
+# the type of codes
+Kind: TypeAlias = type[np.signedinteger[Any]]
 # MiB of features from which codes of them take less time than new memory does.
 WORTH_MB = 1024
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -27,7 +41,7 @@ _FIRST = {np.int8: 127, np.int16: 32000}
 _float = np.float32
 
 
-def code_type(Z: Matrix, error: float):
+def code_type(Z: Matrix, error: float) -> Kind | None:
     """The smallest type of codes that change no row of Z by more than the root of `error` in all; None where there is none.
 
     The rows that tell are 64 that are drawn.
@@ -42,11 +56,11 @@ def code_type(Z: Matrix, error: float):
     return None
 
 
-def coded(Z: Matrix, kind, room: int = 0) -> "CodedMatrix":
+def coded(Z: Matrix, kind: DTypeLike, room: int = 0) -> CodedMatrix:
     """All rows of Z as codes of that type, in memory, with room for that many columns, for `recoded`."""
     store, numbers = Codes.empty(*Z.shape, kind, Z.dtype, room), np.arange(Z.shape[0])
 
-    def part(first, last):
+    def part(first: int, last: int) -> None:
         own = numbers[first:last]
         for rows, block in Z.cached_blocks(first, last):
             store.put(own[rows], block)
@@ -55,7 +69,7 @@ def coded(Z: Matrix, kind, room: int = 0) -> "CodedMatrix":
     return store.at(numbers)
 
 
-def recoded(before: "CodedMatrix", kept, new: Matrix) -> "CodedMatrix | None":
+def recoded(before: CodedMatrix, kept: np.ndarray, new: Matrix) -> CodedMatrix | None:
     """The columns `kept` (k,), ascending, of `before`, all of whose rows are in its store, then those of `new` as codes of the same units.
 
     It takes the place of `before`. None where there is no room, or a new feature is too large for its row's unit.
@@ -72,38 +86,39 @@ def recoded(before: "CodedMatrix", kept, new: Matrix) -> "CodedMatrix | None":
 class Codes:
     """codes (n, at least D), int8 or int16, of n rows of D = `width` features of type `dtype`, each with its unit (n,)."""
 
-    def __init__(self, codes, units, dtype, width=None):
+    def __init__(self, codes: np.ndarray, units: np.ndarray, dtype: DTypeLike, width: int | None = None) -> None:
         self.codes, self.units, self.dtype, self.width = codes, units, np.dtype(dtype), codes.shape[1] if width is None else width
 
     @classmethod
-    def empty(cls, count, width, kind, dtype, room: int = 0) -> "Codes":
+    def empty(cls, count: int, width: int, kind: DTypeLike, dtype: DTypeLike, room: int = 0) -> Codes:
         """Room for `count` rows of `width` features, or `room` if that is more; kind: int8 or int16."""
         return cls(np.empty((count, max(width, room)), kind), np.zeros(count, np.float32), dtype, width)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.codes)
 
-    def put(self, places, Z):
+    def put(self, places: np.ndarray, Z: np.ndarray) -> None:
         """The rows of Z (k, width), C-contiguous, at these places (k,)."""
         kind = self.codes.dtype.type
         largest = _FIRST[kind] if self.width < self.codes.shape[1] else np.iinfo(kind).max
         parallel.for_ranges(lambda a, b: _encode(Z[a:b], places[a:b], largest, self.codes, self.units), len(Z), smallest=16)
 
-    def put_beside(self, places, Z, start: int) -> bool:
+    def put_beside(self, places: np.ndarray, Z: np.ndarray, start: int) -> bool:
         """The rows of Z (k, columns), C-contiguous, at these places from column `start` on, by the units there; whether these will do."""
         limit = np.iinfo(self.codes.dtype).max
         own = parallel.for_ranges(lambda a, b: _encode_beside(Z[a:b], places[a:b], start, limit, self.codes, self.units), len(Z), 16)
         return all(own)
 
-    def keep(self, kept, width: int) -> bool:
+    def keep(self, kept: np.ndarray, width: int) -> bool:
         """Have `width` columns, the first of them those of the numbers `kept` (k,), ascending; whether there is room for them."""
         fits = width <= self.codes.shape[1]
         if fits:
             parallel.for_ranges(lambda a, b: _pick_columns(self.codes[a:b], kept), len(self), smallest=256)
             self.width = width
-        return fits
+        found: bool = fits
+        return found
 
-    def at(self, places) -> "CodedMatrix":
+    def at(self, places: np.ndarray) -> CodedMatrix:
         """The rows at these places (k,)."""
         return CodedMatrix(self, places)
 
@@ -113,34 +128,36 @@ class CodedMatrix(WalkedMatrix):
 
     cost = READ / 2
 
-    def __init__(self, store: Codes, index):
+    def __init__(self, store: Codes, index: np.ndarray) -> None:
         self.store, self.index, self.dtype = store, index, store.dtype
         self.shape = (len(index), store.width)
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
             yield rows, DenseMatrix(self.rows(rows).to_array())
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return CodedMatrix(self.store, self.index[index])
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         if isinstance(index, slice):
             return self._copy(np.ascontiguousarray(self.store.codes[self.index, slice(*index.indices(self.shape[1]))]))
         return self._copy(np.ascontiguousarray(self.store.codes[self.index[:, None], index]))
 
-    def hold(self, max_mb=np.inf):
+    def hold(self, max_mb: float = np.inf) -> Matrix:
         return self._copy(self.store.codes[self.index, : self.shape[1]])
 
-    def _copy(self, codes):
+    def _copy(self, codes: np.ndarray) -> Matrix:
         return Codes(codes, self.store.units[self.index], self.dtype).at(np.arange(self.shape[0]))
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape, self.dtype) if out is None else out
         parallel.for_ranges(lambda a, b: _decode(self.store.codes, self.index[a:b], self.store.units, out[a:b]), self.shape[0], smallest=16)
         return out
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         """As ever, but without a dtype factors of rows (weight and unit) that differ by a hundredth at most may be taken as one."""
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
@@ -155,14 +172,14 @@ class CodedMatrix(WalkedMatrix):
                 return found
         return weighted_gram(self.store.codes, rows, factors, left, right, dtype or self.dtype)
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         if W.ndim > 1:
             return super().matvec(W)
         out, w, store = np.empty(self.shape[0]), np.ascontiguousarray(W, dtype=np.float64), self.store
         parallel.for_ranges(lambda a, b: dot_rows(store.codes, self.index[a:b], store.units, w, out[a:b]), len(out), smallest=16)
         return out
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         if U.ndim > 1:
             return super().rmatvec(U)
         out, used = np.zeros(self.shape[1]), np.flatnonzero(U)
@@ -171,7 +188,7 @@ class CodedMatrix(WalkedMatrix):
         parallel.for_ranges(lambda a, b: add_rows(self.store.codes, rows, u, out, a, b), len(out), smallest=256)
         return out
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """As ever, but with float32 sums over the features and over up to 512 rows: for directions."""
         if P.ndim > 1:
             return super().normal(P, weights)
@@ -182,10 +199,10 @@ class CodedMatrix(WalkedMatrix):
             lambda some, own, room: add_normal(self.store.codes, self.index[some], factors[some], p, own), _TOGETHER, np.float32
         )
 
-    def _walk(self, w, loss, y):
+    def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         codes, units, F = self.store.codes, self.store.units, np.empty(self.shape[0])
 
-        def add(some, own, room):
+        def add(some: slice, own: np.ndarray, room: Any) -> None:
             rows = self.index[some]
             dot_rows(codes, rows, units, w, F[some])
             u = loss.derivative(F[some], y[some])
@@ -197,7 +214,7 @@ class CodedMatrix(WalkedMatrix):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
-def _largest(z, room):
+def _largest(z: np.ndarray, room: np.ndarray) -> np.float32:
     """The largest size of an entry, by way of those of every 64th in `room`, which a processor compares all at once."""
     room[:] = 0
     whole = len(z) - len(z) % _LANES
@@ -214,7 +231,7 @@ def _largest(z, room):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
-def _encode(Z, places, limit, codes, units):
+def _encode(Z: np.ndarray, places: np.ndarray, limit: int, codes: np.ndarray, units: np.ndarray) -> None:
     half, room = _float(0.5), np.empty(_LANES, np.float32)
     for i in range(len(Z)):
         z, own = Z[i], codes[places[i]]
@@ -226,7 +243,7 @@ def _encode(Z, places, limit, codes, units):
 
 
 @njit(cache=True, nogil=True)
-def _encode_beside(Z, places, start, limit, codes, units):
+def _encode_beside(Z: np.ndarray, places: np.ndarray, start: int, limit: int, codes: np.ndarray, units: np.ndarray) -> bool:
     """Whether all of these are within half a unit of a code."""
     half, least, most, room = _float(0.5), _float(-limit), _float(limit), np.empty(_LANES, np.float32)
     fits = True
@@ -240,7 +257,7 @@ def _encode_beside(Z, places, start, limit, codes, units):
 
 
 @njit(cache=True, nogil=True)
-def _pick_columns(codes, kept):
+def _pick_columns(codes: np.ndarray, kept: np.ndarray) -> None:
     for i in range(len(codes)):
         own = codes[i]
         for k in range(len(kept)):
@@ -248,7 +265,7 @@ def _pick_columns(codes, kept):
 
 
 @njit(cache=True, nogil=True)
-def _decode(codes, rows, units, out):
+def _decode(codes: np.ndarray, rows: np.ndarray, units: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(rows)):
         own, unit, z = codes[rows[i]], units[rows[i]], out[i]
         for j in range(len(z)):
@@ -256,7 +273,7 @@ def _decode(codes, rows, units, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add(codes, rows, u, g):
+def _add(codes: np.ndarray, rows: np.ndarray, u: np.ndarray, g: np.ndarray) -> None:
     """g <- g + codes[rows]'u for float32 u and float64 g, the sums of eight rows in float32."""
     count, width = len(rows), len(g)
     for i in range(0, count - 7, 8):

@@ -4,13 +4,22 @@ Factors are made in one array, in the features' type: a float32 factor is a prec
 rounding is not small beside lam; one of rows is then made in float64.
 """
 
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import blas
 
 from rfx.operators.cholesky import factor_in_place, solve
 from rfx.parallel import add_gram, matmul
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.operators.matrix import Matrix
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
@@ -28,27 +37,28 @@ class Gram:
     second diagonal needs neither another pass over the features nor another array.
     """
 
-    def __init__(self, size: int, dtype):
+    def __init__(self, size: int, dtype: DTypeLike) -> None:
         self.matrix = np.zeros((size, size), dtype, order="F")
-        self._diagonal = self.diagonal = None
+        self._diagonal: np.ndarray | None = None
+        self.diagonal: float | np.ndarray = 0.0
 
     @classmethod
-    def of(cls, matrix) -> "Gram":
+    def of(cls, matrix: np.ndarray) -> Gram:
         """Of a Gram matrix whose upper triangle is that of `matrix` (n, n), which it takes over where it is in Fortran order."""
         own = cls.__new__(cls)
         cls.__init__(own, 0, matrix.dtype)
         own.matrix = np.asfortranarray(matrix)
         return own
 
-    def add_rows(self, Z):
+    def add_rows(self, Z: np.ndarray) -> None:
         """Gram <- Gram + Z'Z for C-contiguous (rows, n) features."""
         add_gram(Z, self.matrix)
 
-    def add_columns(self, Z):
+    def add_columns(self, Z: np.ndarray) -> None:
         """Gram <- Gram + Z Z' for C-contiguous (n, columns) features."""
         add_gram(Z.T, self.matrix)
 
-    def factor(self, diagonal):
+    def factor(self, diagonal: float | np.ndarray) -> Gram:
         """Factor Gram + diagonal (a number or an (n,) array).
 
         A diagonal too small for the type is raised, `diagonal` says to what: the factor is then a preconditioner for
@@ -66,7 +76,7 @@ class Gram:
                 return self
             shift = max(8 * floor, 8 * shift)
 
-    def largest(self, weights=None) -> float:
+    def largest(self, weights: np.ndarray | None = None) -> float:
         """The largest eigenvalue of diag(weights)^1/2 Gram diag(weights)^1/2 from below, weights (n,); before the first `factor`."""
         multiply = blas.ssymv if self.matrix.dtype == np.float32 else blas.dsymv
         root, found = 1.0 if weights is None else np.sqrt(weights), 0.0
@@ -79,7 +89,7 @@ class Gram:
             found = float(np.linalg.norm(v))
         return found
 
-    def _copy_down(self):
+    def _copy_down(self) -> None:
         n = len(self.matrix)
         for i in range(0, n, _TILE):
             for j in range(i, n, _TILE):
@@ -91,24 +101,24 @@ class Gram:
                 else:
                     target[...] = tile
 
-    def solve(self, b):
+    def solve(self, b: np.ndarray) -> np.ndarray:
         """(Gram + diagonal)^-1 b in the factor's type, returned as float64."""
         return solve(self.matrix, b).astype(np.float64, copy=False)
 
 
-def column_gram(Z, weights=None) -> Gram:
+def column_gram(Z: Matrix, weights: np.ndarray | None = None) -> Gram:
     """Z' diag(weights) Z, D x D."""
     return Gram.of(Z.total(_column_gram, weights))
 
 
-def _column_gram(Z, weights):
+def _column_gram(Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
     gram = Gram(Z.shape[1], Z.dtype)
     for rows, part in Z.row_blocks():
         gram.add_rows(part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None])
     return gram.matrix
 
 
-def row_gram(Z, dtype=None) -> Gram:
+def row_gram(Z: Matrix, dtype: DTypeLike | None = None) -> Gram:
     """Z Z', N x N, in `dtype`, the features' own by default."""
     gram = Gram(Z.shape[0], dtype or Z.dtype)
     for _, part in Z.column_blocks():
@@ -116,7 +126,7 @@ def row_gram(Z, dtype=None) -> Gram:
     return gram
 
 
-class Factor:
+class Factor(ABC):
     """r -> M^-1 r for r (D,) or (D, k), M close to lam I + Z' diag(d) Z with the lam of `prepare`; d: (N,) or None for ones.
 
     gram: None for a factor of low rank. Else its own, smaller system: weights(gram.solve(right(Y))) is close to M^-1 Z'Y, d = 1.
@@ -124,14 +134,21 @@ class Factor:
 
     gram: Gram | None = None
 
-    def __init__(self, Z, weights=None):
+    def __init__(self, Z: Matrix, weights: np.ndarray | None = None) -> None:
         self.Z, self.d = Z, weights
 
-    def right(self, Y):
+    @abstractmethod
+    def prepare(self, lam: float) -> Factor:
+        """This factor, for that lam."""
+
+    @abstractmethod
+    def __call__(self, r: np.ndarray) -> np.ndarray: ...
+
+    def right(self, Y: np.ndarray) -> np.ndarray:
         """The right-hand side of the factor's own system for the targets Y (N,) or (N, k)."""
         return self.Z.rmatvec(Y)
 
-    def weights(self, x):
+    def weights(self, x: np.ndarray) -> np.ndarray:
         """The weights (D,) or (D, k) that a solution x of the factor's own system stands for."""
         return x
 
@@ -139,15 +156,17 @@ class Factor:
 class ColumnFactor(Factor):
     """By the D x D factor."""
 
-    def __init__(self, Z, weights=None):
+    gram: Gram
+
+    def __init__(self, Z: Matrix, weights: np.ndarray | None = None) -> None:
         super().__init__(Z, weights)
         self.gram = column_gram(Z, weights)
 
-    def prepare(self, lam):
+    def prepare(self, lam: float) -> ColumnFactor:
         self.gram.factor(lam)
         return self
 
-    def __call__(self, r):
+    def __call__(self, r: np.ndarray) -> np.ndarray:
         return self.gram.solve(r)
 
 
@@ -158,44 +177,47 @@ class RowFactor(Factor):
     that is as large as lam.
     """
 
-    def __init__(self, Z, weights=None):
+    gram: Gram
+
+    def __init__(self, Z: Matrix, weights: np.ndarray | None = None) -> None:
         super().__init__(Z, weights)
         self.gram = row_gram(Z)
         self._rounding = float(np.finfo(self.gram.matrix.dtype).eps) * self.gram.largest(weights)
 
-    def loses(self, lam) -> bool:
+    def loses(self, lam: float) -> bool:
         """Whether for this lam the factor is one in float64, or none."""
         return self.Z.dtype == np.float32 and self._rounding > _LOST * lam
 
-    def widened(self):
+    def widened(self) -> RowFactor:
         """This factor, from here on in float64."""
-        self.gram = None
+        del self.gram
         self.gram = row_gram(self.Z, np.float64)
         return self
 
-    def prepare(self, lam):
+    def prepare(self, lam: float) -> RowFactor:
         self.lam = lam
         self.gram.factor(lam if self.d is None else lam / self.d)
         return self
 
-    def right(self, Y):
+    def right(self, Y: np.ndarray) -> np.ndarray:
         return Y
 
-    def weights(self, x):
+    def weights(self, x: np.ndarray) -> np.ndarray:
         return self.Z.rmatvec(x)
 
-    def __call__(self, r):
-        return (r - self.Z.rmatvec(self.gram.solve(self.Z.matvec(r)))) / self.lam
+    def __call__(self, r: np.ndarray) -> np.ndarray:
+        found: np.ndarray = (r - self.Z.rmatvec(self.gram.solve(self.Z.matvec(r)))) / self.lam
+        return found
 
 
 class DiagonalFactor(Factor):
     """By the diagonal: for features that are nearly all zero, whose columns hardly overlap."""
 
-    def prepare(self, lam):
+    def prepare(self, lam: float) -> DiagonalFactor:
         self.diagonal = lam + self.Z.squares(self.d)
         return self
 
-    def __call__(self, r):
+    def __call__(self, r: np.ndarray) -> np.ndarray:
         return (r.T / self.diagonal).T
 
 
@@ -206,7 +228,7 @@ class NystromFactor(Factor):
     `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the smallest of the eigenvalues L found.
     """
 
-    def __init__(self, Z, weights, rank):
+    def __init__(self, Z: Matrix, weights: np.ndarray | None, rank: int) -> None:
         super().__init__(Z, weights)
         size, dtype = Z.shape[1], Z.dtype
         rank = min(rank, size)
@@ -228,24 +250,25 @@ class NystromFactor(Factor):
         self.vectors = matmul(sketch, basis.astype(dtype))
         self.values = np.maximum(values[keep] - shift, 0.0)
 
-    def prepare(self, lam):
+    def prepare(self, lam: float) -> NystromFactor:
         floor = self.values[0] if len(self.values) else 0.0
         # 1 / lam outside the span, as the exact inverse has it there
         self.scale = 1.0 / (floor + lam)
         self.shrink = 1.0 / (self.values + lam) - self.scale
         return self
 
-    def __call__(self, r):
+    def __call__(self, r: np.ndarray) -> np.ndarray:
         inside = (self.vectors.T @ r.astype(self.vectors.dtype)).astype(np.float64)
         inside *= self.shrink if r.ndim == 1 else self.shrink[:, None]
-        return self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(np.float64)
+        found: np.ndarray = self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(np.float64)
+        return found
 
 
-def _test_matrix(size, rank, dtype):
+def _test_matrix(size: int, rank: int, dtype: DTypeLike) -> np.ndarray:
     return np.random.default_rng(0).standard_normal((size, rank), dtype=np.float32).astype(dtype, copy=False)
 
 
-def _sketch(rank, Z, weights):
+def _sketch(rank: int, Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
     """Z' diag(weights) Z times the test matrix, which is made where it is needed: it has D x rank numbers."""
     test = _test_matrix(Z.shape[1], rank, Z.dtype)
     sketch = np.zeros_like(test)
@@ -257,7 +280,7 @@ def _sketch(rank, Z, weights):
     return sketch
 
 
-def _inner(A, B):
+def _inner(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """A'B of tall matrices, sums in float64."""
     total = np.zeros((A.shape[1], B.shape[1]))
     for start in range(0, len(A), _TILE):
@@ -266,7 +289,7 @@ def _inner(A, B):
     return total
 
 
-def choose_factor(Z, max_memory_mb: float, lam: float):
+def choose_factor(Z: Matrix, max_memory_mb: float, lam: float) -> Factor:
     """A preconditioner of lam I + Z'Z for any lam, `lam` being the smallest asked for, that takes less than `max_memory_mb`.
 
     The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024 at most).
@@ -281,7 +304,7 @@ def choose_factor(Z, max_memory_mb: float, lam: float):
     return NystromFactor(Z, None, _rank(n_columns, Z.dtype, max_memory_mb))
 
 
-def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
+def sampled_factor(Z: Matrix, weights: np.ndarray | None, lam: float, rows: int, max_memory_mb: float) -> Factor:
     """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than `max_memory_mb`.
 
     With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) / (1 - sqrt(d/m)))^2.
@@ -310,12 +333,12 @@ def sampled_factor(Z, weights, lam, rows: int, max_memory_mb: float):
     return factor.prepare(lam)
 
 
-def _wide_rows(n_columns, available):
+def _wide_rows(n_columns: int, available: float) -> int:
     """Rows that fit with a Gram matrix of them whose numbers are twice as long."""
     return int((np.sqrt(n_columns**2 + 8 * available) - n_columns) / 4)
 
 
-def _draw(Z, weights, count):
+def _draw(Z: Matrix, weights: np.ndarray | None, count: int) -> tuple[Matrix, np.ndarray | None]:
     """`count` rows without replacement, their weights raised so that the sum keeps its expectation."""
     n_rows = Z.shape[0]
     if count >= n_rows:
@@ -325,6 +348,6 @@ def _draw(Z, weights, count):
     return part, part.constant(n_rows / count) if weights is None else weights[chosen] * (n_rows / count)
 
 
-def _rank(n_columns, dtype, max_memory_mb):
+def _rank(n_columns: int, dtype: np.dtype[Any], max_memory_mb: float) -> int:
     """Columns of which the test matrix, the sketch and the vectors can be kept."""
     return max(1, min(1024, int(max_memory_mb * 2**20 / (3 * n_columns * dtype.itemsize))))

@@ -4,7 +4,10 @@ AVX-512 VNNI's vpdpbusd adds four products of an unsigned and a signed byte to e
 by 128, of which 128 times the other one's sums are taken off again at the end.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import binding, ir
@@ -14,6 +17,9 @@ from numba.extending import intrinsic
 
 from rfx import env, parallel
 from rfx.compiled import njit
+
+if TYPE_CHECKING:
+    from rfx.operators.blocks import GramOrPair
 
 # A tile of sums, in registers: rows, and vectors of 16 columns; columns of a panel, a tile wide.
 _HEIGHT, _VECTORS = 8, 3
@@ -29,18 +35,19 @@ _SAME = 1e-2
 @lru_cache
 def available() -> bool:
     """Whether the processor has the instruction, and machine code is made for this processor."""
-    own = config.CPU_NAME is None and config.CPU_FEATURES is None and not config.DISABLE_JIT
+    settings: Any = config  # whose names are not written down in the module
+    own = settings.CPU_NAME is None and settings.CPU_FEATURES is None and not settings.DISABLE_JIT
     return own and binding.get_host_cpu_features().get("avx512vnni", False)
 
 
-def one_factor(factors) -> float | None:
+def one_factor(factors: np.ndarray) -> float | None:
     """The size that all of `factors` (n,) have but for their signs, None where they have not."""
     sizes = np.abs(factors)
     largest = sizes.max(initial=0.0)
     return float(sizes.mean()) if largest > 0 and sizes.min() >= (1 - _SAME) * largest else None
 
 
-def integer_gram(codes, rows, signs, left, right=None):
+def integer_gram(codes: np.ndarray, rows: np.ndarray, signs: np.ndarray, left: np.ndarray, right: np.ndarray | None = None) -> GramOrPair:
     """Sum over i of signs_i c_i c_i' for c_i = codes[rows_i, left]; with `right`, a pair: that and the same with codes[rows_i, right].
 
     In float64. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: those of numbers other than zero.
@@ -51,22 +58,23 @@ def integer_gram(codes, rows, signs, left, right=None):
     for side, start in zip(sides, starts):
         columns[start : start + len(side)] = side  # what is beyond a side's columns is not looked at
     found = [np.zeros((len(left), len(side))) for side in sides]
-    sums, packed = np.zeros((starts[1], len(columns)), np.int32), [_aligned(len(columns) // _WIDTH) for _ in range(2)]
+    sums = np.zeros((starts[1], len(columns)), np.int32)
+    shifted, plain = (_aligned(len(columns) // _WIDTH) for _ in range(2))
     shifts, threads = np.zeros(len(columns), np.int64), env.threads()
     for sign, own in ((sign, rows[sign * signs > 0]) for sign in (1, -1)):
         for start in range(0, len(own), _MOST):
             sums[:], shifts[:] = 0, 0
             for first in range(start, min(start + _MOST, len(own)), _ROWS):
                 some = own[first : first + _ROWS]
-                parallel.for_ranges(lambda a, b: _pack(codes, some, columns, *packed, shifts, a, b), len(columns) // _WIDTH)
-                parallel.for_ranges(lambda a, b: _add_tiles(*packed, sums, a, b, threads), threads)
+                parallel.for_ranges(lambda a, b: _pack(codes, some, columns, shifted, plain, shifts, a, b), len(columns) // _WIDTH)
+                parallel.for_ranges(lambda a, b: _add_tiles(shifted, plain, sums, a, b, threads), threads)
             for place, total in zip(starts, found):
                 parallel.for_ranges(lambda a, b: _unpack(sums, shifts, sign, place, total, a, b), len(left), 64)
     _mirror(found[0])
-    return found[0] if right is None else tuple(found)
+    return found[0] if right is None else (found[0], found[1])
 
 
-def _aligned(panels):
+def _aligned(panels: int) -> np.ndarray:
     """(panels, steps of four rows, columns) words of 32 bits, at an address that vectors may be read from."""
     shape = (panels, _ROWS // 4, _WIDTH)
     room = np.empty(int(np.prod(shape)) + 16, np.uint32)
@@ -75,7 +83,16 @@ def _aligned(panels):
 
 
 @njit(cache=True, nogil=True)
-def _pack(codes, rows, columns, shifted, plain, shifts, first, last):
+def _pack(
+    codes: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    shifted: np.ndarray,
+    plain: np.ndarray,
+    shifts: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
     """Panels first .. last-1 of codes[rows][:, columns], four rows a word, zeros for rows beyond the last; shifts: 128 times their sums."""
     byte = np.uint32(255)
     for p in range(first, last):
@@ -105,22 +122,23 @@ def _pack(codes, rows, columns, shifted, plain, shifts, first, last):
 
 
 @intrinsic
-def _add_tile(typing, a, b, steps, stride, c, width):
+def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, width: Any) -> Any:
     """c <- c + A'B for one tile: the addresses of A (uint8), of B (int8) and of c (int32), rows of which are `width` apart."""
 
-    def made(context, builder, signature, given):
+    def made(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         a, b, steps, stride, c, width = given
         word, size = ir.IntType(32), ir.IntType(64)
         vector = ir.VectorType(word, 16)
-        dot = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512")
+        get_function: Any = cgutils.get_or_insert_function  # which has no types
+        dot = get_function(builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512")
 
-        def number(value):
+        def number(value: Any) -> Any:
             return ir.Constant(size, value)
 
-        def pointer(base, offset, kind):
+        def pointer(base: Any, offset: Any, kind: Any) -> Any:
             return builder.inttoptr(builder.add(base, offset), kind.as_pointer())
 
-        def load(base, offset, kind, align):
+        def load(base: Any, offset: Any, kind: Any, align: Any) -> Any:
             value = builder.load(pointer(base, number(offset), kind))
             value.align = align
             return value
@@ -155,7 +173,7 @@ def _add_tile(typing, a, b, steps, stride, c, width):
 
 
 @njit(cache=True, nogil=True)
-def _add_tiles(shifted, plain, sums, first, last, threads):
+def _add_tiles(shifted: np.ndarray, plain: np.ndarray, sums: np.ndarray, first: int, last: int, threads: int) -> None:
     """sums <- sums + the panels' products, on and above the diagonal; thread k of `threads` takes panels k, k + threads, ..."""
     steps, stride = shifted.shape[1], 4 * _WIDTH
     height, width = sums.shape
@@ -165,11 +183,11 @@ def _add_tiles(shifted, plain, sums, first, last, threads):
             for i in range(min(j + 1, height // _WIDTH)):
                 for r in range(0, _WIDTH, _HEIGHT):
                     place = c + 4 * ((i * _WIDTH + r) * width + j * _WIDTH)
-                    _add_tile(a + i * steps * stride + 4 * r, b + j * steps * stride, steps, stride, place, width)
+                    _add_tile(a + i * steps * stride + 4 * r, b + j * steps * stride, steps, stride, place, width)  # type: ignore[call-arg]  # numba gives the first
 
 
 @njit(cache=True, nogil=True)
-def _unpack(sums, shifts, sign, place, total, first, last):
+def _unpack(sums: np.ndarray, shifts: np.ndarray, sign: int, place: int, total: np.ndarray, first: int, last: int) -> None:
     """Rows first .. last-1 of total <- total + sign (sums - shifts), the columns of sums from `place` on, as far as sums are there."""
     for i in range(first, last):
         for j in range(0 if place else i, total.shape[1]):
@@ -177,7 +195,7 @@ def _unpack(sums, shifts, sign, place, total, first, last):
 
 
 @njit(cache=True, nogil=True)
-def _mirror(total):
+def _mirror(total: np.ndarray) -> None:
     """The lower triangle from the upper one, tile by tile."""
     n = len(total)
     for i in range(0, n, 64):

@@ -1,9 +1,18 @@
 """The matrix of an exact kernel's values among N rows, as an operator: no entry is kept unless it is asked for."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx import kernels
 from rfx.parallel import matmul
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.types import Inputs
 
 # Rows and columns of one tile of values that are made, used and forgotten.
 _TILE = 2048
@@ -18,19 +27,19 @@ class KernelMatrix:
 
     factors: np.ndarray | None = None
 
-    def __init__(self, name: str, X, params: dict):
+    def __init__(self, name: str, X: Inputs, params: dict[str, Any]) -> None:
         self.name, self.X, self.params = name, X, params
         self.shape = (X.shape[0], X.shape[0])
         self.diagonal = kernels.diagonal(name, X, params)
-        self._prepared = None
+        self._prepared: kernels.Prepared | None = None
 
-    def prepared(self, dtype=np.float64) -> kernels.Prepared:
+    def prepared(self, dtype: DTypeLike = np.float64) -> kernels.Prepared:
         """The rows, ready for blocks of values in float32 or float64; kept for the next call."""
         if self._prepared is None or (dtype == np.float64 and self._prepared.dtype != dtype):
             self._prepared = kernels.prepare(self.name, self.X, self.params, dtype)
         return self._prepared.astype(dtype)
 
-    def matvec(self, V, dtype=np.float64) -> np.ndarray:
+    def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
         """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the diagonal serves its mirror image too."""
         rows, n_rows, shape = self.prepared(dtype), len(V), V.shape
         # a single column as a vector: that is another routine of BLAS, several times as fast
@@ -48,7 +57,7 @@ class KernelMatrix:
                     product[j : j + _TILE] += matmul(K.T, V[i : i + _TILE])
         return product.reshape(shape)
 
-    def upper(self, dtype) -> np.ndarray:
+    def upper(self, dtype: DTypeLike) -> np.ndarray:
         """(N, N) array that holds the values on and above the diagonal; what is below is arbitrary."""
         n_rows, rows = self.shape[0], self.prepared(dtype)
         K = np.empty(self.shape, dtype)
@@ -58,7 +67,7 @@ class KernelMatrix:
             kernels.block(self.name, left, right, self.params, out=K[start : start + step, start:])
         return K
 
-    def to_array(self, dtype) -> np.ndarray:
+    def to_array(self, dtype: DTypeLike) -> np.ndarray:
         """All values (N, N)."""
         rows = self.prepared(dtype)
         return kernels.block(self.name, rows, rows, self.params)
@@ -67,21 +76,24 @@ class KernelMatrix:
 class ScaledKernel(KernelMatrix):
     """S K S with S = diag(factors), factors (N,) above 0: the kernel matrix of weighted least squares."""
 
-    def __init__(self, name, X, params, factors):
+    factors: np.ndarray
+
+    def __init__(self, name: str, X: Inputs, params: dict[str, Any], factors: np.ndarray) -> None:
         super().__init__(name, X, params)
         self.factors = np.asarray(factors, np.float64)
         self.diagonal = self.diagonal * self.factors**2
 
-    def matvec(self, V, dtype=np.float64):
-        return (super().matvec((V.T * self.factors).T, dtype).T * self.factors).T
+    def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
+        found: np.ndarray = (super().matvec((V.T * self.factors).T, dtype).T * self.factors).T
+        return found
 
-    def upper(self, dtype):
+    def upper(self, dtype: DTypeLike) -> np.ndarray:
         return self._scaled(super().upper(dtype))
 
-    def to_array(self, dtype):
+    def to_array(self, dtype: DTypeLike) -> np.ndarray:
         return self._scaled(super().to_array(dtype))
 
-    def _scaled(self, K):
+    def _scaled(self, K: np.ndarray) -> np.ndarray:
         factors = self.factors.astype(K.dtype)
         K *= factors[:, None]
         K *= factors

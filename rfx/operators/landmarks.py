@@ -5,11 +5,19 @@ products takes minutes. That C' C + lam K_mm (m x m) preconditions the problem i
 "FALKON"; here it is a preconditioner of the whole problem, not of one over the landmarks' span.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx import kernels, parallel
 from rfx.operators.factors import Gram
 from rfx.operators.pivoted import pivoted_cholesky
+
+if TYPE_CHECKING:
+    from rfx.operators.kernel import KernelMatrix
 
 # Rows among which landmarks are drawn, for each of them: their factor, 4 bytes each, takes as much as four of the m x m matrices.
 _AMONG = 8
@@ -26,7 +34,7 @@ class LandmarkFactor:
     made.
     """
 
-    def __init__(self, K, count: int, lam: float, seed: int):
+    def __init__(self, K: KernelMatrix, count: int, lam: float, seed: int) -> None:
         self.K, self.lam = K, lam
         rng = np.random.default_rng(seed)
         n_rows = K.shape[0]
@@ -43,13 +51,13 @@ class LandmarkFactor:
         self.gram.matrix += lam * inner
         self.gram.factor(0.0)
 
-    def _blocks(self):
+    def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         rows = self.K.prepared(np.float64)
         for start in range(0, rows.n_rows, _ROWS):
             part = slice(start, start + _ROWS)
             yield part, kernels.block(self.K.name, rows.take(part), self.landmarks, self.K.params)
 
-    def __call__(self, v):
+    def __call__(self, v: np.ndarray) -> np.ndarray:
         inside = np.zeros((self.landmarks.n_rows, *v.shape[1:]))
         for rows, C in self._blocks():
             inside += parallel.matmul(C.T, v[rows])

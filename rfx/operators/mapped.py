@@ -1,7 +1,11 @@
 """Features of a map, computed anew, block of rows by block of rows, at every use."""
 
+from __future__ import annotations
+
 import logging
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,11 +20,32 @@ from rfx.operators.products import GIVEN, GramSum
 from rfx.operators.sparse import SparseMatrix
 from rfx.operators.walked import WalkedMatrix
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index, Inputs
+
 _DENSE_BYTES = 64 * 2**20
 # What a thread computes at a time where that need not be more, so that it is read from its own cache, and the rows that it takes at least.
 _CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
 # The most that the features of rows may take that a Gram matrix is given at a time.
 _GRAM_BYTES = 256 * 2**20
+
+
+class Features(Protocol):
+    """A feature map as a matrix sees it: `rfx.features` has them."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    def transform(self, X: Inputs, out: np.ndarray | None = None) -> np.ndarray: ...
+
+    def select(self, indices: Index) -> Features: ...
 
 
 class MapMatrix(WalkedMatrix):
@@ -32,76 +57,80 @@ class MapMatrix(WalkedMatrix):
 
     cost = COMPUTED
 
-    def __init__(self, feature_map, X, scale: float = 1.0, block: int | None = None):
+    def __init__(self, feature_map: Features, X: Inputs, scale: float = 1.0, block: int | None = None) -> None:
         self.map, self.X, self.scale = feature_map, dense(X, feature_map.dtype), scale
         self.shape, self.dtype = (X.shape[0], feature_map.n_features), feature_map.dtype
         self.block = block or block_size(self.shape[1], self.dtype)
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         buffer = np.empty((min(self.block, self.shape[0]), self.shape[1]), self.dtype)
         for rows in ranges(self.shape[0], self.block):
             yield rows, DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start]))
 
-    def _features(self, rows, out):
+    def _features(self, rows: Index, out: np.ndarray) -> np.ndarray:
         self.map.transform(self.X[rows], out=out)
         if self.scale != 1.0:
             scale = self.dtype.type(self.scale)
             parallel.for_ranges(lambda a, b: np.multiply(out[a:b], scale, out=out[a:b]), len(out), 64, work=out.size)
         return out
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return MapMatrix(self.map, self.X[index], self.scale, self.block)
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         return MapMatrix(self.map.select(index), self.X, self.scale)
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         (found,) = self._grams([(left, right, weights)], dtype)
         return found
 
-    def gram_update(self, old, change, new, weights, dtype=None):
+    def gram_update(
+        self, old: np.ndarray, change: np.ndarray, new: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         first, second = self._grams([(old, None, change), (new, old, weights)], dtype)
         return first, *second
 
-    def _grams(self, wanted, dtype):
+    def _grams(self, wanted: list[tuple[np.ndarray, np.ndarray | None, np.ndarray | None]], dtype: DTypeLike | None) -> list[GramOrPair]:
         """Gram matrices for (left, right, weights) each, from features that are made once, for so many rows that all threads have some."""
-        wanted = [(left, right, np.ones(self.shape[0]) if weights is None else weights) for left, right, weights in wanted]
-        columns = np.unique(np.concatenate([side for left, right, _ in wanted for side in (left, right) if side is not None]))
-        used = np.flatnonzero(np.any([weights != 0 for _, _, weights in wanted], axis=0))
+        given = [(left, right, np.ones(self.shape[0]) if weights is None else weights) for left, right, weights in wanted]
+        columns = np.unique(np.concatenate([side for left, right, _ in given for side in (left, right) if side is not None]))
+        used = np.flatnonzero(np.any([weights != 0 for _, _, weights in given], axis=0))
         own, sums = MapMatrix(self.map.select(columns), self.X, self.scale), []
-        for left, right, weights in wanted:
-            at = [None if side is None else np.searchsorted(columns, side) for side in (left, right)]
-            peak = np.abs(weights).max(initial=0.0)
-            sums.append(GramSum(*at, np.count_nonzero(weights), dtype or self.dtype, peak, len(columns)))
+        for left, right, weights in given:
+            right_at = None if right is None else np.searchsorted(columns, right)
+            count, peak = int(np.count_nonzero(weights)), np.abs(weights).max(initial=0.0)
+            sums.append(GramSum(np.searchsorted(columns, left), right_at, count, dtype or self.dtype, peak, len(columns)))
         most = GIVEN // (2 if sums[0].large else 1)
         most = max(own.block, min(most, block_size(own.shape[1], own.dtype, _GRAM_BYTES)))
         buffer = np.empty((min(most, len(used)), own.shape[1]), own.dtype)
         for part in ranges(len(used), most):
             rows = used[part]
             block = own._features(rows, buffer[: len(rows)])
-            for total, (*_, weights) in zip(sums, wanted):
+            for total, (*_, weights) in zip(sums, given):
                 total.add(block, np.arange(len(block)), weights[rows])
         return [total.total() for total in sums]
 
     @property
-    def heights(self):
+    def heights(self) -> np.ndarray | None:  # type: ignore[override]  # it is looked at, never set
         heights = getattr(self.map, "heights", None)
         return None if heights is None or self.size_mb <= WORTH_MB else self.scale * heights
 
-    def hold(self, max_mb=np.inf):
+    def hold(self, max_mb: float = np.inf) -> Matrix:
         """In memory, as ever; many signs as bits."""
         heights = self.heights
         if heights is None or self.size_mb / (8 * self.dtype.itemsize) > max_mb:
             return super().hold(max_mb)
         return packed(self, heights)
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape, self.dtype) if out is None else out
         for rows in ranges(self.shape[0], self.block):
             self._features(rows, out[rows])
         return out
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         if W.ndim > 1:
             return super().matvec(W)
         if np.count_nonzero(W) < len(W):
@@ -109,7 +138,7 @@ class MapMatrix(WalkedMatrix):
             return self.columns(used).matvec(W[used]) if len(used) else np.zeros(self.shape[0])
         out = np.empty(self.shape[0])
 
-        def part(first, last):
+        def part(first: int, last: int) -> None:
             for own, block in self.cached_blocks(first, last):
                 out[first:last][own] = DenseMatrix(block).matvec(W)
 
@@ -117,7 +146,7 @@ class MapMatrix(WalkedMatrix):
             parallel.for_ranges(part, len(out), 64, work=out.size * len(W))
         return out
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         if U.ndim > 1:
             return super().rmatvec(U)
         if np.count_nonzero(U) < len(U):
@@ -125,24 +154,24 @@ class MapMatrix(WalkedMatrix):
             return self.rows(used).rmatvec(U[used])
         return self._walked(lambda Z, rows: Z.rmatvec(U[rows]))
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         if P.ndim > 1:
             return super().normal(P, weights)
         return self._walked(lambda Z, rows: Z.normal(P, None if weights is None else weights[rows]))
 
-    def _walk(self, w, loss, y):
+    def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         F = np.empty(self.shape[0])
 
-        def product(Z, rows):
+        def product(Z: Matrix, rows: slice) -> np.ndarray:
             F[rows], own = Z._scores_and_gradient(w, loss, y[rows])
             return own
 
         return F, self._walked(product)
 
-    def _walked(self, product) -> np.ndarray:
+    def _walked(self, product: Callable[[Matrix, Any], np.ndarray]) -> np.ndarray:
         """(D,) the sum of product(features of some rows, these rows)."""
 
-        def add(rows, own, buffer):
+        def add(rows: slice, own: np.ndarray, buffer: np.ndarray) -> None:
             own += product(DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start])), rows)
 
         size = self._cached_rows
@@ -153,26 +182,27 @@ class MapMatrix(WalkedMatrix):
     def _cached_rows(self) -> int:
         return max(1, min(self.block, self.shape[0], max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))))
 
-    def cached_blocks(self, first, last):
+    def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
         size = self._cached_rows
         buffer = np.empty((size, self.shape[1]), self.dtype)
         for own in ranges(last - first, size):
             yield own, self._features(slice(first + own.start, first + own.stop), buffer[: own.stop - own.start])
 
 
-def computed(feature_map, X, scale: float = 1.0) -> Matrix:
+def computed(feature_map: Features, X: Inputs, scale: float = 1.0) -> Matrix:
     """scale * feature_map(X), computed anew at every use: here, or where the parts of X lie."""
     return X.features(feature_map, scale) if isinstance(X, Rows) else MapMatrix(feature_map, X, scale)
 
 
-def feature_matrix(feature_map, X, scale: float = 1.0, max_mb: float | None = None, worth_mb: float = np.inf) -> Matrix:
+def feature_matrix(feature_map: Features, X: Inputs, scale: float = 1.0, max_mb: float | None = None, worth_mb: float = np.inf) -> Matrix:
     """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is free), else computed anew.
 
     Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie where these do. worth_mb: the most
     that is worth holding, of what a solver holds in a way of its own.
     """
     if isinstance(X, Rows):
-        return X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(worth_mb)
+        found: Matrix = X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(worth_mb)
+        return found
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
         return SparseMatrix(few * scale, feature_map.dtype)
@@ -190,17 +220,17 @@ def told_memory_mb(needed: float) -> float:
 
 
 @lru_cache
-def _told() -> list:
+def _told() -> list[str]:
     return []
 
 
-def _tell(message):
+def _tell(message: str) -> None:
     if not _told():
         _told().append(message)
         logging.getLogger(__name__).warning("%s", message)
 
 
-def dense(X, dtype=np.float64):
+def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Any:
     """X, as an array of that type where it is sparse and that costs little memory: products with sparse rows are far slower."""
     if not sp.issparse(X):
         return X

@@ -8,7 +8,11 @@ type, sums are in float64: the duality gap of a float32 sum can't get below a fe
 Threads share rows or columns, never a sum, or sums are made in a fixed number of parts: no result depends on their number.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -18,10 +22,20 @@ from rfx.errors import UsageError
 from rfx.operators.blocks import block_size, drawn, ranges
 from rfx.operators.products import weighted_gram
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index
+
 # Seconds for an entry that is read and for one that is computed: only their ratio matters.
 READ, COMPUTED = 3e-10, 1.5e-9
 
 
+# what `column_lists` gives, see there
+ColumnList: TypeAlias = tuple[slice, Any, np.ndarray | None, np.ndarray | None]
+T = TypeVar("T")
 _CAST_BYTES = 2 * 2**20
 _PARTS = 4
 # Where fewer than this share of the weights is not zero, these are picked out rather than all entries of a row read.
@@ -41,7 +55,7 @@ class Matrix(ABC):
     # whether what has a number for each row is an array in this process, so that an N x N matrix can be made
     rows_here = True
     # (D,) h where every entry of column j is +h_j or -h_j and bits for them are worth while, else None
-    heights = None
+    heights: np.ndarray | None = None
 
     @property
     def computed(self) -> bool:
@@ -65,7 +79,7 @@ class Matrix(ABC):
 
     # ------------------------------------------------------------------ rows and columns
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         """(rows, Matrix of these rows): every row in one of them, each valid until the next turn; rows is a slice or an index array.
 
         A kind that has but one part, itself, defines matvec, rmatvec, normal, gram and row_blocks.
@@ -73,23 +87,23 @@ class Matrix(ABC):
         yield slice(0, self.shape[0]), self
 
     @abstractmethod
-    def rows(self, index) -> "Matrix":
+    def rows(self, index: Index) -> Matrix:
         """The matrix of some rows, given by an integer array or a slice."""
 
     @abstractmethod
-    def columns(self, index) -> "Matrix":
+    def columns(self, index: Index) -> Matrix:
         """The matrix of some columns, given by an integer array or a slice."""
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         """(rows, C-contiguous (rows, D) array) for all rows, each valid until the next turn; rows as in `parts`."""
         for rows, part in self.parts():
             yield rows, np.ascontiguousarray(part.to_array())
 
-    def cached_blocks(self, first: int, last: int):
+    def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
         """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's cache where entries are computed."""
         return self.rows(slice(first, last)).row_blocks()
 
-    def column_blocks(self, width: int | None = None):
+    def column_blocks(self, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a time, as `row_blocks`."""
         n_rows, n_columns = self.shape
         width = min(width or block_size(n_rows, self.dtype), n_columns)
@@ -98,7 +112,7 @@ class Matrix(ABC):
             count = columns.stop - columns.start
             yield columns, self.columns(columns).to_array(buffer[: n_rows * count].reshape(n_rows, count))
 
-    def column_lists(self, width: int):
+    def column_lists(self, width: int) -> Iterator[ColumnList]:
         """(slice of columns, values, rows, ends) for coordinate descent, at most `width` columns at a time where they are not held.
 
         values is an array (columns, N), rows and ends are None; or values is the one number that all entries have that are not
@@ -107,18 +121,18 @@ class Matrix(ABC):
         for columns, Z in self.column_blocks(width):
             yield columns, np.ascontiguousarray(Z.T), None, None
 
-    def to_array(self, out=None) -> np.ndarray:
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         """All entries, in `out` if given; the matrix's own array, not to be written to, where it is one already."""
         out = np.empty(self.shape, self.dtype) if out is None else out
         for rows, part in self.parts():
             out[rows] = part.to_array()
         return out
 
-    def hold(self, max_mb: float = np.inf) -> "Matrix":
+    def hold(self, max_mb: float = np.inf) -> Matrix:
         """This matrix in memory where it takes at most `max_mb`, else as it is."""
         return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
 
-    def by_columns(self, max_mb: float) -> "Matrix":
+    def by_columns(self, max_mb: float) -> Matrix:
         """This matrix in a form whose `column_lists` cost nothing, where that takes at most `max_mb`, else as it is."""
         if self.size_mb > max_mb:
             return self
@@ -127,24 +141,24 @@ class Matrix(ABC):
             out[columns] = Z.T
         return DenseMatrix(out.T)
 
-    def draw(self, count: int):
+    def draw(self, count: int) -> np.ndarray:
         """What `rows` takes for `count` of the rows, as `drawn` has them."""
         return drawn(self.shape[0], count)
 
-    def subset(self, count: int):
+    def subset(self, count: int) -> tuple[Matrix, np.ndarray]:
         """(`count` of the rows as a matrix, what `rows` and vectors over the rows take for them), as `draw` has them."""
         chosen = self.draw(count)
         return self.rows(chosen), chosen
 
-    def constant(self, value: float):
+    def constant(self, value: float) -> np.ndarray:
         """(N,) the same number for every row."""
         return np.full(self.shape[0], value)
 
-    def gathered(self) -> "Matrix":
+    def gathered(self) -> Matrix:
         """This matrix in the memory of this process."""
         return self.hold()
 
-    def total(self, function, *vectors):
+    def total(self, function: Callable[..., T], *vectors: np.ndarray | None) -> T:
         """function(matrix, *vectors), a sum over the rows: an array or a tuple of them; vectors: (N,) or (N, k), or None.
 
         Where the rows are parts, it is the sum of what the function, one of a module, gives for each of them.
@@ -153,32 +167,32 @@ class Matrix(ABC):
 
     # ------------------------------------------------------------------ products, in float64
 
-    def matvec(self, W) -> np.ndarray:
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         """Z W: (D,) or (D, k) -> (N,) or (N, k)."""
         out = np.empty((self.shape[0], *W.shape[1:]))
         for rows, part in self.parts():
             out[rows] = part.matvec(W)
         return out
 
-    def rmatvec(self, U) -> np.ndarray:
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         """Z'U: (N,) or (N, k) -> (D,) or (D, k)."""
         out = np.zeros((self.shape[1], *U.shape[1:]))
         for rows, part in self.parts():
             out += part.rmatvec(U[rows])
         return out
 
-    def normal(self, P, weights=None) -> np.ndarray:
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Z' diag(weights) Z P for P (D,) or (D, k), weights (N,) or None for ones."""
         out = np.zeros(P.shape)
         for rows, part in self.parts():
             out += part.normal(P, None if weights is None else weights[rows])
         return out
 
-    def outer(self, U) -> np.ndarray:
+    def outer(self, U: np.ndarray) -> np.ndarray:
         """Z Z'U for U (N,) or (N, k)."""
         return self.matvec(self.rmatvec(U))
 
-    def loss_pass(self, W, loss, y):
+    def loss_pass(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(Z W, sum over rows of loss(Z W, y), its gradient Z' loss'(Z W, y)) in one pass over the features.
 
         W, y: (D,) and (N,), or (D, k) and (N, k); the sum has shape () or (k,).
@@ -189,14 +203,16 @@ class Matrix(ABC):
             G += own
         return F, loss.value(F, y).sum(axis=0), G
 
-    def _scores_and_gradient(self, W, loss, y):
+    def _scores_and_gradient(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(Z W, Z' loss'(Z W, y)) of a part."""
         F = self.matvec(W)
         return F, self.rmatvec(loss.derivative(F, y))
 
     # ------------------------------------------------------------------ Gram matrices, in float64
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|); with `right`, a pair: that and Z_l' diag(weights) Z_r.
 
         left, right: integer arrays. weights: (N,), None for ones, those of zero cost nothing. dtype: of the products, at least.
@@ -217,7 +233,9 @@ class Matrix(ABC):
                 cross += found[1]
         return square if right is None else (square, cross)
 
-    def gram_update(self, old, change, new, weights, dtype=None):
+    def gram_update(
+        self, old: np.ndarray, change: np.ndarray, new: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass where entries are computed.
 
         old, new: integer arrays of columns, disjoint. change, weights: (N,).
@@ -233,17 +251,17 @@ class Matrix(ABC):
                 totals, (part.gram(old_at, None, change[rows], dtype), *part.gram(new_at, old_at, weights[rows], dtype))
             ):
                 total += found
-        return tuple(totals)
+        return totals[0], totals[1], totals[2]
 
-    def gram_weights(self, weights) -> np.ndarray:
+    def gram_weights(self, weights: np.ndarray) -> np.ndarray:
         """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what needs a metric and not this one."""
         return weights
 
-    def unscaled(self, weights) -> tuple["Matrix", np.ndarray]:
+    def unscaled(self, weights: np.ndarray) -> tuple[Matrix, np.ndarray]:
         """(Z, weights (N,)) of the same Gram matrix at row weights (N,), Z without factors of its rows."""
         return self, weights
 
-    def squares(self, weights=None) -> np.ndarray:
+    def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
         weights = np.ones(self.shape[0]) if weights is None else weights
         return sum((weights[rows] @ np.square(Z, dtype=np.float64) for rows, Z in self.row_blocks()), np.zeros(self.shape[1]))
@@ -252,7 +270,7 @@ class Matrix(ABC):
 class DenseMatrix(Matrix):
     """An (N, D) float32 or float64 array, C or F order needs no copy; or some rows of a C-order one, which are not copied either."""
 
-    def __init__(self, Z, index=None):
+    def __init__(self, Z: np.ndarray, index: np.ndarray | None = None) -> None:
         """index: the rows, an integer array, None for all. Raises UsageError where Z is no array of two dimensions."""
         if not isinstance(Z, np.ndarray) or Z.ndim != 2:
             given = f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
@@ -266,70 +284,70 @@ class DenseMatrix(Matrix):
         self._by_rows = Z.flags.c_contiguous
 
     @property
-    def _own(self):
+    def _own(self) -> Index:
         """What Z is to be indexed with for the rows of this matrix."""
         return slice(None) if self.index is None else self.index
 
     @property
-    def _numbers(self):
+    def _numbers(self) -> np.ndarray:
         """The rows of Z that are those of this matrix, as an array."""
         return np.arange(len(self.Z)) if self.index is None else self.index
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         if not self._by_rows:
             yield slice(0, self.shape[0]), self
             return
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
             yield rows, self.rows(rows)
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         if self.index is not None:
             return DenseMatrix(self.Z, self.index[index])
         if isinstance(index, slice) or not self._by_rows:
             return DenseMatrix(self.Z[index])
         return DenseMatrix(self.Z, index)
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         if not self._by_rows:
             return DenseMatrix(self.Z.T[index].T)
         if self.index is None and not isinstance(index, slice):
             return DenseMatrix(self.Z.take(index, axis=1))
         return DenseMatrix(np.ascontiguousarray(self.Z[self._own][:, index]))
 
-    def column_blocks(self, width=None):
+    def column_blocks(self, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         for columns in ranges(self.shape[1], width or block_size(self.shape[0], self.dtype)):
             yield columns, np.ascontiguousarray(self.Z[self._own, columns])
 
-    def column_lists(self, width):
+    def column_lists(self, width: int) -> Iterator[ColumnList]:
         if self._by_rows:
             yield from super().column_lists(width)
         else:
             yield slice(0, self.shape[1]), self.Z.T, None, None
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
             return self.Z if self.index is None else self.Z[self.index]
         out[...] = self.Z[self._own]
         return out
 
-    def hold(self, max_mb=np.inf):
+    def hold(self, max_mb: float = np.inf) -> Matrix:
         return self if self.index is None or self.size_mb > max_mb else DenseMatrix(self.Z[self.index])
 
-    def by_columns(self, max_mb):
+    def by_columns(self, max_mb: float) -> Matrix:
         return super().by_columns(max_mb) if self._by_rows else self
 
-    def _bounds(self):
+    def _bounds(self) -> list[int]:
         """Where the parts begin and end that sums over the rows are made in."""
         return [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
 
-    def _for_wide(self, function, n_columns):
+    def _for_wide(self, function: Callable[[int, slice, np.ndarray], Any], n_columns: int) -> None:
         """function(part, rows, these rows in float64), little by little: what BLAS multiplies by several columns.
 
         Threads share the parts; a BLAS with threads of its own would have them wait for work while ours widen the next rows.
         """
         size, bounds = block_size(self.shape[1], np.float64, _CAST_BYTES), self._bounds()
 
-        def share(start, stop):
+        def share(start: int, stop: int) -> None:
             buffer = np.empty((min(size, self.shape[0]), self.shape[1]))
             for k in range(start, stop):
                 for own in ranges(bounds[k + 1] - bounds[k], size):
@@ -341,7 +359,7 @@ class DenseMatrix(Matrix):
         with parallel.one_blas_thread():
             parallel.for_ranges(share, _PARTS, work=self.shape[0] * self.shape[1] * n_columns)
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         W = np.ascontiguousarray(W, dtype=np.float64)
         if W.shape[1:] == (1,):
             return self.matvec(W[:, 0])[:, None]
@@ -360,14 +378,15 @@ class DenseMatrix(Matrix):
             parallel.for_ranges(lambda a, b: _dot_picked(self.Z, rows[a:b], used, values, out[a:b]), len(out), smallest=512)
         return out
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         U = np.ascontiguousarray(U, dtype=np.float64)
         if U.shape[1:] == (1,):
             return self.rmatvec(U[:, 0])[:, None]
         if U.ndim > 1:
             sums = np.zeros((_PARTS, self.shape[1], U.shape[1]))
             self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ U[rows], out=sums[k]), U.shape[1])
-            return sums.sum(axis=0)
+            found: np.ndarray = sums.sum(axis=0)
+            return found
         out = np.zeros(self.shape[1])
         if self._by_rows:
             # many rows have a zero for a loss with a margin: they are not read at all
@@ -377,7 +396,7 @@ class DenseMatrix(Matrix):
             _dots(self.Z.T, np.arange(self.shape[1]), U, out)
         return out
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         P = np.ascontiguousarray(P, dtype=np.float64)
         weights = np.ones(self.shape[0]) if weights is None else weights
         if P.shape[1:] == (1,):
@@ -385,37 +404,41 @@ class DenseMatrix(Matrix):
         sums = np.zeros((_PARTS, *P.shape))
         if P.ndim > 1:
             self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ (weights[rows, None] * (Z @ P)), out=sums[k]), 2 * P.shape[1])
-            return sums.sum(axis=0)
+            found: np.ndarray = sums.sum(axis=0)
+            return found
         if not self._by_rows:
             return self.rmatvec(weights * self.matvec(P))
         rows, bounds = self._numbers, self._bounds()
 
-        def part(start, stop):
+        def part(start: int, stop: int) -> None:
             for k in range(start, stop):
                 own = slice(bounds[k], bounds[k + 1])
                 _add_normal(self.Z, rows[own], P, weights[own], sums[k])
 
         parallel.for_ranges(part, _PARTS, work=2 * len(rows) * len(P))
-        return sums.sum(axis=0)
+        total: np.ndarray = sums.sum(axis=0)
+        return total
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         weights = np.ones(self.shape[0]) if weights is None else weights
         used = np.flatnonzero(weights)
         return weighted_gram(self.Z, self._numbers[used], weights[used], left, right, dtype)
 
 
-def _dots(Z, rows, w, out):
+def _dots(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out <- Z[rows] w for Z in C order."""
     parallel.for_ranges(lambda start, stop: _dot_rows(Z, rows[start:stop], w, out[start:stop]), len(rows), 16, work=len(rows) * len(w))
 
 
-def _combine(Z, rows, values, out):
+def _combine(Z: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out <- out + Z[rows]' values for Z in C order."""
     parallel.for_ranges(lambda start, stop: add_rows(Z, rows, values, out, start, stop), len(out), 256, work=len(rows) * len(out))
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot_rows(Z, rows, w, out):
+def _dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; of an odd number, the last with itself.
 
     A loop of its own would add the last row's terms in another order: its sum would depend on how many rows came before it.
@@ -433,7 +456,7 @@ def _dot_rows(Z, rows, w, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot_picked(Z, rows, columns, values, out):
+def _dot_picked(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out_i <- sum_k Z[rows_i, columns_k] values_k."""
     for i in range(len(rows)):
         z, total = Z[rows[i]], 0.0
@@ -443,7 +466,7 @@ def _dot_picked(Z, rows, columns, values, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def add_rows(Z, rows, u, g, start, stop):
+def add_rows(Z: np.ndarray, rows: np.ndarray, u: np.ndarray, g: np.ndarray, start: int, stop: int) -> None:
     """g_j <- g_j + sum_i u_i Z[rows_i, j] for start <= j < stop.
 
     Four rows at a time on so many columns that their part of g stays in the first cache.
@@ -465,7 +488,7 @@ def add_rows(Z, rows, u, g, start, stop):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_normal(Z, rows, p, weights, g):
+def _add_normal(Z: np.ndarray, rows: np.ndarray, p: np.ndarray, weights: np.ndarray, g: np.ndarray) -> None:
     """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], four rows at a time, each read from memory once."""
     count, n_columns = len(rows), Z.shape[1]
     for i in range(0, count - 3, 4):

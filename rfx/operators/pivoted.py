@@ -5,11 +5,19 @@ Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1), so that rows which F exp
 many at once and rejects so many that the distribution is the same (Epperly, Tropp and Webber 2024, "Embrace rejection").
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx import kernels, parallel
 from rfx.operators.factors import Gram
 from rfx.operators.triangular import solve_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 # Pivots proposed in one round.
 PROPOSALS = 128
@@ -19,7 +27,9 @@ _CHUNK = 512
 _ROWS, _PARTS = 2048, 16
 
 
-def pivoted_cholesky(rows: kernels.Prepared, count: int, draws, dtype=np.float64, floor: float | None = None):
+def pivoted_cholesky(
+    rows: kernels.Prepared, count: int, draws: Callable[[int, int], np.ndarray], dtype: DTypeLike = np.float64, floor: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """(pivots, F): at most `count` row numbers and F (n, pivots) with F F' close to the kernel matrix of `rows` (n, d).
 
     draws(start, stop): uniform numbers in (0, 1), (stop - start, 2), items start to stop of a stream. dtype: of F; kernel values
@@ -64,7 +74,7 @@ class PivotedFactor:
     large again.
     """
 
-    def __init__(self, F, lam: float, scale=None):
+    def __init__(self, F: np.ndarray, lam: float, scale: np.ndarray | None = None) -> None:
         """scale: (n,), None for ones."""
         self.F, self.lam, self.scale = F, lam, scale
         self.gram = Gram(F.shape[1], np.dtype(np.float64))
@@ -74,34 +84,36 @@ class PivotedFactor:
             self.gram.add_rows(part if scale is None else part * scale[rows, None])
         self.gram.factor(lam)
 
-    def __call__(self, v):
+    def __call__(self, v: np.ndarray) -> np.ndarray:
         scale = 1.0 if self.scale is None else self.scale if v.ndim == 1 else self.scale[:, None]
         inside = self.gram.solve(_inner(self.F, scale * v))
         return (v - scale * _outer(self.F, inside)) / self.lam
 
 
-def _inner(F, V) -> np.ndarray:
+def _inner(F: np.ndarray, V: np.ndarray) -> np.ndarray:
     """F'V for F (n, r) and V (n,) or (n, k) in float64; the sums are the same for any number of threads."""
 
-    def part(start, stop):
+    def part(start: int, stop: int) -> np.ndarray:
         chunks = (slice(i, min(i + _CHUNK, stop)) for i in range(start, stop, _CHUNK))
-        return sum(F[rows].astype(np.float64).T @ V[rows] for rows in chunks)
+        found: np.ndarray = sum(F[rows].astype(np.float64).T @ V[rows] for rows in chunks)
+        return found
 
     with parallel.one_blas_thread():
-        return sum(parallel.for_ranges(part, len(F), _CHUNK, _PARTS, F.size))
+        found: np.ndarray = sum(parallel.for_ranges(part, len(F), _CHUNK, _PARTS, F.size))
+        return found
 
 
-def _outer(F, W) -> np.ndarray:
+def _outer(F: np.ndarray, W: np.ndarray) -> np.ndarray:
     """F W for F (n, r) and W (r,) or (r, k) in float64."""
     out = np.empty((len(F), *W.shape[1:]))
     each_chunk(len(F), lambda rows: np.matmul(F[rows].astype(np.float64), W, out=out[rows]))
     return out
 
 
-def _extend(F, columns, left, G, pivot_rows, factor):
+def _extend(F: np.ndarray, columns: np.ndarray, left: np.ndarray, G: np.ndarray, pivot_rows: np.ndarray, factor: np.ndarray) -> None:
     """The next columns of the factor F from G, the kernel values with their pivots, and what they leave of the diagonal."""
 
-    def part(rows):
+    def part(rows: slice) -> None:
         own = np.asarray(G[rows], dtype=np.float64)
         own -= F[rows] @ pivot_rows.T
         solve_rows(factor, own)
@@ -111,7 +123,7 @@ def _extend(F, columns, left, G, pivot_rows, factor):
     each_chunk(len(G), part)
 
 
-def _reject(H, draws, most, floor):
+def _reject(H: np.ndarray, draws: np.ndarray, most: int, floor: float) -> tuple[np.ndarray, np.ndarray]:
     """(accepted, factor): which of the proposals, at most `most`, are taken, and the Cholesky factor of H for these.
 
     H (b, b): what is left of the kernel matrix for the proposed rows, destroyed. A proposal is taken with probability
@@ -119,7 +131,7 @@ def _reject(H, draws, most, floor):
     """
     before = np.diagonal(H).copy()
     columns = np.zeros_like(H)
-    accepted = []
+    accepted: list[int] = []
     for i, draw in enumerate(draws):
         if len(accepted) == most:
             break
@@ -133,10 +145,10 @@ def _reject(H, draws, most, floor):
     return np.array(accepted, dtype=np.intp), np.asfortranarray(columns[accepted, : len(accepted)])
 
 
-def each_chunk(n_rows, function):
+def each_chunk(n_rows: int, function: Callable[[slice], Any]) -> None:
     """function(rows) for every chunk of the rows, by several threads with one of BLAS's each."""
 
-    def part(start, stop):
+    def part(start: int, stop: int) -> None:
         for chunk in range(start, stop):
             function(slice(chunk * _CHUNK, min((chunk + 1) * _CHUNK, n_rows)))
 

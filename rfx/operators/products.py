@@ -1,5 +1,9 @@
 """Weighted Gram matrices of some columns of an array, chunk by chunk, in the features' own precision where they are large."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
 import numpy as np
 
 from rfx import env
@@ -7,6 +11,13 @@ from rfx.compiled import njit
 from rfx.operators.blocks import ranges
 from rfx.parallel import DENSE, check_time, for_ranges
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.operators.blocks import GramOrPair
+
+# sums, products of a tile for each thread, gathered rows
+_Room: TypeAlias = tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]
 # Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
 CHUNK = 2048
 # Multiplications that take no time worth saving.
@@ -19,6 +30,14 @@ _ONE_TILE, _TILE = 2**11, 512
 GIVEN = 4 * CHUNK
 
 
+class Picked(Protocol):
+    """What has entries like an array, but gives them by `pick` alone: as `_pick`."""
+
+    dtype: np.dtype
+
+    def pick(self, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None: ...
+
+
 def working_bytes(n_rows: int, columns: int, itemsize: int) -> int:
     """Bytes, beside itself, that the Gram matrix of so many columns takes while GramSum makes it of computed rows."""
     large, itemsize = columns > _ONE_TILE, 8 if n_rows * columns**2 <= SMALL else itemsize
@@ -28,7 +47,14 @@ def working_bytes(n_rows: int, columns: int, itemsize: int) -> int:
     return sums * entry * columns**2 + (min(n_rows, rows) + 2 * sums * min(n_rows, CHUNK)) * columns * itemsize
 
 
-def weighted_gram(Z, rows, weights, left, right=None, dtype=None):
+def weighted_gram(
+    Z: np.ndarray | Picked,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray | None = None,
+    dtype: DTypeLike | None = None,
+) -> GramOrPair:
     """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the same with Z[row, right].
 
     Z: an array, or what has a dtype and pick(rows, columns, scale, unit, out), as `_pick`. dtype: as for GramSum.
@@ -48,20 +74,21 @@ class GramSum:
     is multiplied by itself, and lets other threads run meanwhile, which scipy.linalg.blas does not.
     """
 
-    def __init__(self, left, right, n_rows: int, dtype, peak: float, beside: int = 0):
+    def __init__(self, left: np.ndarray, right: np.ndarray | None, n_rows: int, dtype: DTypeLike, peak: float, beside: int = 0) -> None:
         """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak: the largest weight, by its size.
 
         beside: columns of all sums that are made at the same time, where they are more.
         """
         self.sides = (left,) if right is None else (left, right)
         width, threads = sum(map(len, self.sides)), env.threads()
-        self.dtype, self.peak, self.tops = np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype), peak or 1.0, None
+        self.dtype, self.peak = np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype), peak or 1.0
+        self.tops: list[np.ndarray] | None = None
         self.large, self.n_rows = max(width, beside) > _ONE_TILE, n_rows  # large: one sum for all threads
-        self.parts = [None] * (1 if self.large else max(1, min(threads, -(-n_rows // CHUNK))))
+        self.parts: list[_Room | None] = [None] * (1 if self.large else max(1, min(threads, -(-n_rows // CHUNK))))
         side = _TILE if self.large else max(map(len, self.sides))
         self.tiles = [(k, *tile) for k, columns in enumerate(self.sides) for tile in _tiles(len(left), len(columns), side, upper=k == 0)]
 
-    def add(self, Z, rows, weights):
+    def add(self, Z: np.ndarray | Picked, rows: np.ndarray, weights: np.ndarray) -> None:
         """Add these rows of Z, an integer array, with their weights."""
         if self.tops is None:
             self.tops = [_largest(Z, rows[:_TOP], columns) for columns in self.sides]
@@ -73,29 +100,41 @@ class GramSum:
             for start in range(0, len(own), CHUNK)
         ]
 
-        def part(first, last):
+        def part(first: int, last: int) -> None:
             for number in range(first, last):
                 self._add(number, chunks[number :: len(self.parts)], Z, rows, weights)
 
         work = len(rows) * len(self.sides[0]) * sum(map(len, self.sides)) / DENSE
         for_ranges(part, len(self.parts), work=work)
 
-    def _add(self, number, chunks, Z, rows, weights):
-        if self.parts[number] is None:
-            self.parts[number] = self._room()
+    def _add(
+        self, number: int, chunks: list[tuple[int, np.ndarray]], Z: np.ndarray | Picked, rows: np.ndarray, weights: np.ndarray
+    ) -> None:
+        held = self.parts[number]
+        if held is None:
+            held = self.parts[number] = self._room()
         for sign, chosen in chunks:
             check_time()
-            self._add_chunk(sign, Z, rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), *self.parts[number])
+            self._add_chunk(sign, Z, rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), *held)
 
-    def _add_chunk(self, sign, Z, rows, roots, totals, products, room):
+    def _add_chunk(
+        self,
+        sign: int,
+        Z: np.ndarray | Picked,
+        rows: np.ndarray,
+        roots: np.ndarray,
+        totals: list[np.ndarray],
+        products: np.ndarray,
+        room: list[np.ndarray],
+    ) -> None:
         """Add rows times their roots; from within a part, where each thread has one, the work is not shared out again."""
-        gathered = [own[: len(rows)] for own in room]
+        tops, gathered = self.tops or [], [own[: len(rows)] for own in room]
 
-        def gather(first, last):
-            for columns, top, own in zip(self.sides, self.tops, gathered):
+        def gather(first: int, last: int) -> None:
+            for columns, top, own in zip(self.sides, tops, gathered):
                 _gather(Z, rows[first:last], columns, roots[first:last], top, own[first:last])
 
-        def multiply(first, last):
+        def multiply(first: int, last: int) -> None:
             for thread in range(first, last):
                 for side, own, other in self.tiles[thread :: len(products)]:
                     total = totals[side][own, other]
@@ -108,7 +147,7 @@ class GramSum:
         for_ranges(gather, len(rows), 64, work=2 * len(rows) * sum(widths))
         for_ranges(multiply, len(products), work=len(rows) * widths[0] * sum(widths) / DENSE)
 
-    def _room(self):
+    def _room(self) -> _Room:
         """Sums, products of a tile for each thread, gathered rows: new arrays for every chunk would be new pages of memory every time."""
         left, rows = len(self.sides[0]), min(CHUNK, self.n_rows)
         largest = max([(own.stop - own.start) * (other.stop - other.start) for _, own, other in self.tiles], default=0)
@@ -116,9 +155,10 @@ class GramSum:
         totals = [np.zeros((left, len(columns))) for columns in self.sides]
         return totals, np.empty((threads, largest), self.dtype), [np.empty((rows, len(columns)), self.dtype) for columns in self.sides]
 
-    def total(self):
+    def total(self) -> GramOrPair:
         """The sum, or the pair of them; nothing can be added any more."""
-        found, self.parts = [totals for totals, *_ in filter(None, self.parts)], None
+        found = [totals for totals, *_ in filter(None, self.parts)]
+        del self.parts
         if not found:
             found = [[np.zeros((len(self.sides[0]), len(columns))) for columns in self.sides]]
         totals, *others = found
@@ -130,16 +170,16 @@ class GramSum:
         for total, top in zip(totals[1:], tops[1:]):
             total *= self.peak * tops[0][:, None]
             total *= top
-        return totals[0] if len(totals) == 1 else tuple(totals)
+        return totals[0] if len(totals) == 1 else (totals[0], totals[1])
 
 
-def _tiles(height, width, side, upper):
+def _tiles(height: int, width: int, side: int, upper: bool) -> list[tuple[slice, slice]]:
     """Slices of rows and columns, no longer than `side`, that cover (height, width), or what is on and above its diagonal."""
     rows, columns = (list(ranges(size, max(1, side))) for size in (height, width))
     return [(own, other) for i, own in enumerate(rows) for other in (columns[i:] if upper else columns)]
 
 
-def _largest(Z, rows, columns):
+def _largest(Z: np.ndarray | Picked, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
     room = np.empty((len(rows), len(columns)), Z.dtype)
     top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(axis=0, initial=0.0)
@@ -147,7 +187,7 @@ def _largest(Z, rows, columns):
 
 
 @njit(cache=True, nogil=True)
-def _finish(total, factor, top):
+def _finish(total: np.ndarray, factor: float, top: np.ndarray) -> None:
     """total <- factor diag(top) total diag(top), all of it from its upper triangle, tile by tile."""
     n = len(total)
     for i in range(0, n, 64):
@@ -159,7 +199,9 @@ def _finish(total, factor, top):
                     total[m, k] = total[k, m]
 
 
-def _gather(Z, rows, columns, scale, unit, room):
+def _gather(
+    Z: np.ndarray | Picked, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, room: np.ndarray
+) -> np.ndarray:
     """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of `room`, the first rows of which they take."""
     out = room[: len(rows)]
     given = rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out
@@ -171,7 +213,7 @@ def _gather(Z, rows, columns, scale, unit, room):
 
 
 @njit(cache=True, nogil=True)
-def _pick(Z, rows, columns, scale, unit, out):
+def _pick(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(rows)):
         row, factor = rows[i], scale[i]
         for k in range(len(columns)):

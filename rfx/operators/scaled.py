@@ -1,62 +1,77 @@
 """A matrix whose rows are multiplied by numbers, as weighted least squares asks for: Z becomes S Z, the targets S y."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.operators.matrix import Matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index
 
 
 class ScaledRows(Matrix):
     """S Z for a matrix Z (N, D) and S = diag(factors), factors (N,) above 0. Nothing is copied: products are scaled."""
 
-    def __init__(self, inner: Matrix, factors):
+    def __init__(self, inner: Matrix, factors: np.ndarray) -> None:
         self.inner, self.factors = inner, np.asarray(factors, np.float64)
         self.shape, self.dtype, self.cost = inner.shape, inner.dtype, inner.cost
 
-    def parts(self):
+    def parts(self) -> Iterator[tuple[Index, Matrix]]:
         for rows, part in self.inner.parts():
             yield rows, ScaledRows(part, self.factors[rows])
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return ScaledRows(self.inner.rows(index), self.factors[index])
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         return ScaledRows(self.inner.columns(index), self.factors)
 
-    def unscaled(self, weights):
+    def unscaled(self, weights: np.ndarray) -> tuple[Matrix, np.ndarray]:
         """(Z, weights (N,) with which Z'diag(weights) Z is (S Z)'diag(`weights`) S Z)."""
         return self.inner, weights * self.factors**2
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for rows, Z in self.inner.row_blocks():
             yield rows, Z * self.factors[rows, None].astype(Z.dtype)
 
-    def to_array(self, out=None):
-        return np.multiply(self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out)
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
+        found: np.ndarray = np.multiply(self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out)
+        return found
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         return _times(self.factors, self.inner.matvec(W))
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         return self.inner.rmatvec(_times(self.factors, U))
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         return self.inner.normal(P, self._squared(weights))
 
-    def outer(self, U):
+    def outer(self, U: np.ndarray) -> np.ndarray:
         return _times(self.factors, self.inner.outer(_times(self.factors, U)))
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         return self.inner.gram(left, right, self._squared(weights), dtype)
 
-    def gram_weights(self, weights):
+    def gram_weights(self, weights: np.ndarray) -> np.ndarray:
         return self.inner.gram_weights(self._squared(weights)) / self.factors**2
 
-    def squares(self, weights=None):
+    def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         return self.inner.squares(self._squared(weights))
 
-    def _squared(self, weights):
+    def _squared(self, weights: np.ndarray | None) -> np.ndarray:
         return self.factors**2 if weights is None else weights * self.factors**2
 
 
-def _times(factors, values):
-    return (values.T * factors).T
+def _times(factors: np.ndarray, values: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (values.T * factors).T
+    return found

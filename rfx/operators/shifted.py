@@ -1,5 +1,9 @@
 """Linear systems (K + lam) x = b for many lam from one factor of K + lam_0, by one Krylov space."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
@@ -10,7 +14,15 @@ _CHECK = 5
 _TRUSTED = 0.1
 
 
-def solve_shifted(inverse, b, base, lams, *, tol=1e-6, max_steps=300) -> list:
+def solve_shifted(
+    inverse: Callable[[np.ndarray], np.ndarray],
+    b: np.ndarray,
+    base: float,
+    lams: Sequence[float],
+    *,
+    tol: float = 1e-6,
+    max_steps: int = 300,
+) -> list[np.ndarray | None]:
     """x with (K + lam) x = b for every lam of `lams`, where v -> `inverse`(v) is (K + base)^-1 v and K is semidefinite.
 
     (I + (lam - base) A) x = A b for A = (K + base)^-1: all these systems have the same Krylov space (Frommer and Maass 1999,
@@ -24,7 +36,9 @@ def solve_shifted(inverse, b, base, lams, *, tol=1e-6, max_steps=300) -> list:
     first = inverse(b)
     columns = first.reshape(len(first), -1)
     norms = np.linalg.norm(columns, axis=0)
-    basis, alphas, betas = [columns / np.where(norms > 0, norms, 1.0)], [], []
+    basis = [columns / np.where(norms > 0, norms, 1.0)]
+    alphas: list[np.ndarray] = []
+    betas: list[np.ndarray] = []
     while True:
         w = inverse(basis[-1].reshape(first.shape)).reshape(columns.shape)
         alphas.append(dots(basis[-1], w))
@@ -45,7 +59,9 @@ def solve_shifted(inverse, b, base, lams, *, tol=1e-6, max_steps=300) -> list:
     return solutions
 
 
-def _small_systems(alphas, betas, beta, base, lams):
+def _small_systems(
+    alphas: np.ndarray, betas: np.ndarray, beta: np.ndarray, base: float, lams: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
     """(I + (lam - base) T)^-1 e_1 as (lams, steps, k), and the largest relative residual for each lam, nan where T is no good."""
     steps, k = alphas.shape
     small, residuals = np.zeros((len(lams), steps, k)), np.zeros(len(lams))

@@ -1,10 +1,21 @@
 """Signs +-1 by columns, one byte each, to which columns are added: the features that boosting has found so far."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.operators.matrix import DenseMatrix, Matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 # Rows whose sums stay in the first cache, rows of a chunk of a Gram matrix, and so few columns that products are the quicker way to one.
@@ -17,15 +28,11 @@ class SignColumns(Matrix):
     Gram matrices of weights that are all one number, or zero, are exact in float32, too: sums of whole numbers.
     """
 
-    def __init__(self, n_rows: int):
+    def __init__(self, n_rows: int) -> None:
         self._columns, self._count = np.empty((16, n_rows), np.int8), 0
-        self.dtype = np.dtype(np.float32)
+        self.shape, self.dtype = (n_rows, 0), np.dtype(np.float32)
 
-    @property
-    def shape(self):
-        return self._columns.shape[1], self._count
-
-    def append(self, signs):
+    def append(self, signs: np.ndarray) -> None:
         """Add the columns of signs (N, k), each entry +1 or -1."""
         room, count = len(self._columns), signs.shape[1]
         while room < self._count + count:
@@ -36,29 +43,30 @@ class SignColumns(Matrix):
             self._columns = grown
         self._columns[self._count : self._count + count] = signs.T
         self._count += count
+        self.shape = self._columns.shape[1], self._count
 
     @property
-    def _own(self):
+    def _own(self) -> np.ndarray:
         return self._columns[: self._count]
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return DenseMatrix(self._own[:, index].T.astype(np.float32))
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         return DenseMatrix(self._own[index].astype(np.float32).T)
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
             return self._own.T.astype(np.float32)
         out[...] = self._own.T
         return out
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for start in range(0, self.shape[0], _CHUNK):
             rows = slice(start, min(start + _CHUNK, self.shape[0]))
             yield rows, np.ascontiguousarray(self._own[:, rows].T, dtype=np.float32)
 
-    def matvec(self, W):
+    def matvec(self, W: np.ndarray) -> np.ndarray:
         W = np.asarray(W, np.float64)
         if W.ndim > 1:
             return np.stack([self.matvec(w) for w in W.T], axis=-1)
@@ -67,7 +75,7 @@ class SignColumns(Matrix):
         parallel.for_ranges(lambda start, stop: _combine(self._own, used, values, out, start, stop), len(out), smallest=_ROWS)
         return out
 
-    def rmatvec(self, U):
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
         U = np.ascontiguousarray(U, dtype=np.float64)
         if U.ndim > 1:
             return np.stack([self.rmatvec(np.ascontiguousarray(u)) for u in U.T], axis=-1)
@@ -75,11 +83,13 @@ class SignColumns(Matrix):
         parallel.for_ranges(lambda start, stop: _dots(self._own[start:stop], U, out[start:stop]), len(out), smallest=4)
         return out
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         F = self.matvec(P)
         return self.rmatvec(F if weights is None else weights.reshape(-1, *[1] * (F.ndim - 1)) * F)
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         weights = np.ones(self.shape[0]) if weights is None else np.asarray(weights, np.float64)
         if len(left) <= _FEW:
             products = (
@@ -90,7 +100,7 @@ class SignColumns(Matrix):
         peak = np.abs(weights).max(initial=0.0) or 1.0
         sides = (left,) if right is None else (left, right)
 
-        def part(first, last):
+        def part(first: int, last: int) -> list[np.ndarray]:
             totals = [np.zeros((len(left), len(columns))) for columns in sides]
             for start in range(first * _CHUNK, min(last * _CHUNK, len(rows)), _CHUNK):
                 chosen = rows[start : start + _CHUNK]
@@ -112,12 +122,12 @@ class SignColumns(Matrix):
             total *= peak
         return totals[0] if right is None else (totals[0], totals[1])
 
-    def squares(self, weights=None):
+    def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         return np.full(self.shape[1], float(self.shape[0] if weights is None else np.sum(weights)))
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _combine(columns, used, values, out, start, stop):
+def _combine(columns: np.ndarray, used: np.ndarray, values: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
     """out_i <- sum_k values_k columns[used_k, i] for start <= i < stop, four columns at a time."""
     for low in range(start, stop, _ROWS):
         high = min(low + _ROWS, stop)
@@ -140,7 +150,7 @@ def _combine(columns, used, values, out, start, stop):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dots(columns, u, out):
+def _dots(columns: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
     """out_k <- sum_i columns[k, i] u_i, rows that stay in cache at a time."""
     for low in range(0, len(u), _ROWS):
         part = u[low : low + _ROWS]
@@ -151,7 +161,7 @@ def _dots(columns, u, out):
             out[k] += total
 
 
-def _picked(columns, rows, chosen, roots):
+def _picked(columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np.ndarray) -> np.ndarray:
     """columns[chosen][:, rows]' in the type of the roots, each row times its root."""
     out = np.empty((len(rows), len(chosen)), roots.dtype)
     _pick(columns, rows, chosen, roots, out)
@@ -159,7 +169,7 @@ def _picked(columns, rows, chosen, roots):
 
 
 @njit(cache=True, nogil=True)
-def _pick(columns, rows, chosen, roots, out):
+def _pick(columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np.ndarray, out: np.ndarray) -> None:
     for k in range(len(chosen)):
         column = columns[chosen[k]]
         for i in range(len(rows)):

@@ -1,29 +1,41 @@
 """A feature matrix of which few entries are not zero, kept as CSR: products take time and memory in proportion to these."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.sparse as sp
 
 from rfx.operators.blocks import block_size, ranges
 from rfx.operators.matrix import Matrix
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.operators.blocks import GramOrPair
+    from rfx.types import Index
+
 
 class SparseMatrix(Matrix):
     """An (N, D) CSR matrix with entries of `dtype`, which are kept in float64 for sums in float64."""
 
-    def __init__(self, Z, dtype):
+    def __init__(self, Z: sp.csr_matrix, dtype: DTypeLike) -> None:
         self.Z, self.shape, self.dtype = sp.csr_matrix(Z, dtype=np.float64), Z.shape, np.dtype(dtype)
 
     @property
-    def n_entries(self):
-        return self.Z.nnz
+    def n_entries(self) -> int:
+        found: int = self.Z.nnz
+        return found
 
-    def rows(self, index):
+    def rows(self, index: Index) -> Matrix:
         return SparseMatrix(self.Z[index], self.dtype)
 
-    def columns(self, index):
+    def columns(self, index: Index) -> Matrix:
         return SparseMatrix(self.Z[:, index], self.dtype)
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
         for rows in ranges(self.shape[0], block_size(self.shape[1], self.dtype)):
             yield rows, self.Z[rows].astype(self.dtype).toarray()
 
@@ -31,31 +43,35 @@ class SparseMatrix(Matrix):
         """The matrix itself, in float64."""
         return self.Z
 
-    def to_array(self, out=None):
+    def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape, self.dtype) if out is None else out
         for rows, Z in self.row_blocks():
             out[rows] = Z
         return out
 
-    def by_columns(self, max_mb):
+    def by_columns(self, max_mb: float) -> Matrix:
         return self
 
-    def matvec(self, W):
-        return self.Z @ np.asarray(W, np.float64)
+    def matvec(self, W: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.Z @ np.asarray(W, np.float64)
+        return found
 
-    def rmatvec(self, U):
-        return self.Z.T @ np.asarray(U, np.float64)
+    def rmatvec(self, U: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.Z.T @ np.asarray(U, np.float64)
+        return found
 
-    def normal(self, P, weights=None):
+    def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         values = self.matvec(P)
         return self.rmatvec(values if weights is None else (weights * values.T).T)
 
-    def gram(self, left, right=None, weights=None, dtype=None):
+    def gram(
+        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+    ) -> GramOrPair:
         first = self.Z[:, left]
         weighted = first if weights is None else sp.diags_array(np.asarray(weights, np.float64)) @ first
         square = (weighted.T @ first).toarray()
         return square if right is None else (square, (weighted.T @ self.Z[:, right]).toarray())
 
-    def squares(self, weights=None):
+    def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         Z = self.Z.multiply(self.Z)
         return np.asarray(Z.sum(axis=0)).ravel() if weights is None else Z.T @ np.asarray(weights, np.float64)

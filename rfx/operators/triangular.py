@@ -4,15 +4,22 @@ scipy.linalg.blas keeps Python's lock while TRSM runs, so that threads which cal
 code do not.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.compiled import njit
+
+if TYPE_CHECKING:
+    pass
 
 # Columns that are solved by substitution, and rows that go together in it.
 _TILE, _ROWS = 64, 64
 
 
-def solve_rows(factor, K, start: int = 0, stop: int | None = None):
+def solve_rows(factor: np.ndarray, K: np.ndarray, start: int = 0, stop: int | None = None) -> None:
     """K (n, m) <- K L^-T in place, for C-contiguous K and the lower triangle L of `factor` (m, m) of the same type.
 
     start, stop: the columns that are meant, as if there were no others.
@@ -29,7 +36,7 @@ def solve_rows(factor, K, start: int = 0, stop: int | None = None):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _substitute(L, K, start):
+def _substitute(L: np.ndarray, K: np.ndarray, start: int) -> None:
     """K_j <- K_j L^-T for the columns j of K from `start` on, as many as L (b, b) has."""
     b, own = len(L), np.zeros((len(L), _ROWS), K.dtype)
     for i in range(0, len(K), _ROWS):

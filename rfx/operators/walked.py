@@ -1,10 +1,21 @@
 """Matrices whose entries are packed: some rows at a time are unpacked, in cache, for all that a pass wants of them."""
 
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.operators.matrix import Matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
 
 _PARTS = 16
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
@@ -14,23 +25,32 @@ _float = np.float32
 class WalkedMatrix(Matrix):
     """A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one walk over its rows."""
 
-    def loss_pass(self, W, loss, y):
+    @abstractmethod
+    def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def loss_pass(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if W.ndim > 1:
             return super().loss_pass(W, loss, y)
         F, G = self._scores_and_gradient(W, loss, y)
         return F, loss.value(F, y).sum(axis=0), G
 
-    def _scores_and_gradient(self, W, loss, y):
+    def _scores_and_gradient(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return super()._scores_and_gradient(W, loss, y) if W.ndim > 1 else self._walk(np.ascontiguousarray(W, dtype=np.float64), loss, y)
 
-    def _summed(self, add, together: int, dtype=np.float64, room=lambda: None) -> np.ndarray:
+    def _summed(
+        self,
+        add: Callable[[slice, np.ndarray, Any], Any],
+        together: int,
+        dtype: DTypeLike = np.float64,
+        room: Callable[[], Any] = lambda: None,
+    ) -> np.ndarray:
         """(D,) what add(slice of rows, sums, room) adds to sums, of that type, of `together` rows at most, by any number of threads.
 
         room: makes what a thread unpacks rows into.
         """
         sums, bounds = np.zeros((_PARTS, self.shape[1])), [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
 
-        def part(first, last):
+        def part(first: int, last: int) -> None:
             own, free = np.empty(self.shape[1], dtype), room()
             for k in range(first, last):
                 for start in range(bounds[k], bounds[k + 1], together):
@@ -40,11 +60,12 @@ class WalkedMatrix(Matrix):
                     sums[k] += own
 
         parallel.for_ranges(part, _PARTS, work=self.shape[0] * self.shape[1])
-        return sums.sum(axis=0)
+        found: np.ndarray = sums.sum(axis=0)
+        return found
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def dot_rows(codes, rows, units, w, out):
+def dot_rows(codes: np.ndarray, rows: np.ndarray, units: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out_i <- unit_i codes[rows_i].w, two rows at a time; of an odd number, the last with itself."""
     count = len(rows)
     for i in range(0, count, 2):
@@ -59,7 +80,7 @@ def dot_rows(codes, rows, units, w, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def add_normal(codes, rows, factors, p, g):
+def add_normal(codes: np.ndarray, rows: np.ndarray, factors: np.ndarray, p: np.ndarray, g: np.ndarray) -> None:
     """g <- g + C' diag(factors) C p for C = codes[rows], eight rows at a time, each read from memory once."""
     count, width = len(rows), len(p)
     for i in range(0, count - 7, 8):

@@ -3,8 +3,12 @@
 A solver is a function (matrix, targets, lam, loss, budget, warm, callback) -> Solution.
 """
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -13,6 +17,13 @@ from rfx.errors import UsageError
 from rfx.losses import Weighted
 from rfx.parallel import until
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.operators.kernel import KernelMatrix
+    from rfx.operators.matrix import Matrix
+
+# told of every step: what it is to be told, and a function that makes the weights (see Recorder)
+Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]
 # Losses with a second derivative, by one number a row.
 SMOOTH = ("squared", "squared_hinge", "logistic")
 # How a solver can end, from good to bad: the certificate meets the tolerance (where there is none: all that was asked for is
@@ -34,9 +45,10 @@ class Budget:
     memory_mb: float | None = None
     deadline: float | None = None
 
-    def filled(self, **defaults) -> "Budget":
+    def filled(self, **defaults: float) -> Filled:
         """This budget with a solver's own numbers for what is None."""
-        return replace(self, **{name: value for name, value in defaults.items() if getattr(self, name) is None})
+        own: dict[str, Any] = {name: value for name, value in defaults.items() if getattr(self, name) is None}
+        return cast(Filled, replace(self, **own))
 
     def late(self) -> bool:
         """Whether the deadline has passed."""
@@ -59,6 +71,14 @@ class Budget:
         if self.max_iter is not None and n_iter >= self.max_iter:
             return "max_iter"
         return "timeout" if self.late() else "budget"
+
+
+class Filled(Budget):
+    """A budget as `filled` gives it: what a solver has asked for is a number."""
+
+    tol: float
+    max_iter: int
+    memory_mb: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +107,7 @@ class Solution:
     certificate: Certificate | None
     n_iter: int
     status: str
-    trace: list = field(default_factory=list)
+    trace: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def converged(self) -> bool:
@@ -105,13 +125,15 @@ class Solution:
         return None if self.gap is None else self.gap / max(abs(self.objective), 1e-300)
 
 
-def stack(solutions: list[Solution], coef=None, of: str = "output") -> Solution:
+def stack(solutions: list[Solution], coef: np.ndarray | None = None, of: str = "output") -> Solution:
     """One Solution for several problems solved one by one by the same solver, as one-vs-all does.
 
     coef: theirs in one array; by default a column for each of them. of: what each entry of the trace calls its problem's number.
     """
-    gaps = [s.gap for s in solutions]
-    certificate = None if None in gaps else Certificate(solutions[0].certificate.kind, float(sum(gaps)))
+    certificates = [s.certificate for s in solutions if s.certificate is not None]
+    certificate = None
+    if len(certificates) == len(solutions):
+        certificate = Certificate(certificates[0].kind, float(sum(own.value for own in certificates)))
     return Solution(
         coef=np.stack([s.coef for s in solutions], axis=-1) if coef is None else coef,
         objective=float(sum(s.objective for s in solutions)),
@@ -125,9 +147,10 @@ def stack(solutions: list[Solution], coef=None, of: str = "output") -> Solution:
 class Progress:
     """Whether an objective still moves: told of it after every step."""
 
-    def __init__(self, steps: int, share: float):
+    def __init__(self, steps: int, share: float) -> None:
         """stalled: whether the last `steps` steps together took no more than that share off the objective."""
-        self.steps, self.share, self.stalled, self._past = steps, share, False, []
+        self.steps, self.share, self.stalled = steps, share, False
+        self._past: list[float] = []
 
     def __call__(self, objective: float) -> bool:
         """Keep the objective after one more step; returns `stalled`."""
@@ -137,7 +160,9 @@ class Progress:
         return self.stalled
 
 
-def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
+def check_problem(
+    Z: Matrix | KernelMatrix | np.ndarray, y: np.ndarray, lam: float, loss: Loss, losses: Sequence[str] = SMOOTH
+) -> np.ndarray:
     """y as float64, (N,) or (N, k).
 
     Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, no rows, targets that are not one for
@@ -160,14 +185,14 @@ def check_problem(Z, y, lam, loss, losses=SMOOTH) -> np.ndarray:
     return y
 
 
-def start_rows(warm, like):
+def start_rows(warm: np.ndarray | None, like: np.ndarray) -> np.ndarray:
     """`start` of a solution with a number for each row, like the targets `like`."""
     if warm is None:
         return np.zeros_like(like)
     return start(warm, like.shape) if isinstance(warm, np.ndarray) else warm.copy()
 
 
-def start(warm, shape) -> np.ndarray:
+def start(warm: np.ndarray | None, shape: Sequence[int]) -> np.ndarray:
     """A copy of the starting point that a solver was given, in float64; zeros where it is None.
 
     Raises UsageError where it has another shape.
@@ -187,14 +212,15 @@ class Recorder:
     always: what every entry says, such as the number of an output.
     """
 
-    def __init__(self, callback=None, **always):
-        self.callback, self.always, self.trace, self._start = callback, always, [], self._now()
+    def __init__(self, callback: Callback | None = None, **always: Any) -> None:
+        self.callback, self.always, self._start = callback, always, self._now()
+        self.trace: list[dict[str, Any]] = []
 
     @staticmethod
-    def _now():
+    def _now() -> tuple[float, float]:
         return time.monotonic(), time.process_time()
 
-    def __call__(self, coef=None, **entry):
+    def __call__(self, coef: Callable[..., np.ndarray], **entry: Any) -> None:
         """Keep one step; coef: a function without arguments that makes its weights."""
         now = self._now()
         passed = (after - before for after, before in zip(now, self._start))
@@ -202,16 +228,17 @@ class Recorder:
         if self.callback is not None:
             with until(None):
                 self.callback(entry, coef)
-            self._start = tuple(start + after - before for start, after, before in zip(self._start, self._now(), now))
+            wall, processor = (start + after - before for start, after, before in zip(self._start, self._now(), now))
+            self._start = wall, processor
         self.trace.append(entry)
 
 
-def for_output(callback, k: int):
+def for_output(callback: Callback | None, k: int) -> Callback | None:
     """The callback for output k of several, which says so in every entry; None without callback."""
     if callback is None:
         return None
 
-    def tell(entry, coef):
+    def tell(entry: dict[str, Any], coef: Callable[[], np.ndarray]) -> None:
         entry["output"] = k
         callback(entry, coef)
 

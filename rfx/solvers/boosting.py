@@ -1,7 +1,11 @@
 """Fully corrective boosting: greedy coordinate descent on the L1 problem over all features of a kind (Yen et al. 2014, section 3.3)."""
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,11 +16,34 @@ from rfx.solvers.l1.dual import best_dual
 from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.newton import filled, solve_l1
 
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
+
 # Relative gap of a corrective step, and the least where a new feature is too small to be felt by that.
 TOL, LEAST_TOL = 1e-5, 1e-9
 
 
-def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=None, *, n_features: int = 1000, factors=None) -> Solution:
+class Learner(Protocol):
+    """Greedy steps over features of a kind: `find` and `keep` as `solve_boosting` says."""
+
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]: ...
+
+    def keep(self, which: Sequence[int | np.integer[Any]]) -> None: ...
+
+
+def solve_boosting(
+    learner: Learner,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    callback: Callback | None = None,
+    *,
+    n_features: int = 1000,
+    factors: np.ndarray | None = None,
+) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(sum_h w_h phi_h(x_n), y_n) (eq. 9) over features +-1 that are found step by step.
 
     learner.find(u) -> (signs, largest): signs (N, k) of the features that the greedy step (24) finds for u = L'(f, y) (N,); largest is
@@ -33,9 +60,9 @@ def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=No
     `nnz`, `objective`, `gap` (over those found), `greedy` (the largest |sum_n u_n phi_h(x_n)| of a feature of the step). The status
     is that of the last step. Raises UsageError as `check_problem` does.
     """
-    Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set()
+    Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set[bytes]()
     factors = np.ones(len(y)) if factors is None else factors
-    y, budget = check_problem(Z, y, lam, loss), filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
+    y, limits = check_problem(Z, y, lam, loss), filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
     coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
     objective, gap, turn = float(loss.value(decision, y).sum()), 0.0, 0
     record(coef.copy, iteration=0, features=0, nnz=0, objective=objective, gap=gap)
@@ -46,17 +73,19 @@ def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=No
             bound = max(bound, best_dual(loss, u, y, lam, np.array([largest]))[0])
         sums = np.abs((u * factors) @ signs)
         new = [k for k in np.flatnonzero(sums > lam) if _is_new(signs[:, k], seen)][: n_features - len(coef)]
-        if not new or objective - bound <= budget.tol * objective:
+        if not new or objective - bound <= limits.tol * objective:
             break
-        if budget.late():
+        if limits.late():
             status = "timeout"
             break
         learner.keep(new)
         Z.append(signs[:, new])
         own = Z if np.all(factors == 1) else ScaledRows(Z, factors)
-        solution = _correct(own, y, lam, loss, budget, np.append(coef, np.zeros(len(new))), gram, objective)
-        coef, objective, gap, status = solution.coef, solution.objective, solution.gap, solution.status
-        decision, turn = gram.recall(coef), turn + 1
+        solution = _correct(own, y, lam, loss, limits, np.append(coef, np.zeros(len(new))), gram, objective)
+        coef, objective, status = solution.coef, solution.objective, solution.status
+        recalled = gram.recall(coef)
+        assert recalled is not None and solution.gap is not None  # `solve_l1` remembers and certifies its answer
+        decision, gap, turn = recalled, solution.gap, turn + 1
         entry = {"iteration": turn, "features": len(coef), "nnz": int(np.count_nonzero(coef)), "objective": objective, "gap": gap}
         record(coef.copy, **entry, greedy=float(sums.max()))
     if np.isfinite(bound):
@@ -64,7 +93,9 @@ def solve_boosting(learner, y, lam, loss, budget: Budget = Budget(), callback=No
     return Solution(coef, objective, Certificate("gap", gap), turn, status, record.trace)
 
 
-def _correct(Z, y, lam, loss, budget, coef, gram, before) -> Solution:
+def _correct(
+    Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Filled, coef: np.ndarray, gram: GramCache, before: float
+) -> Solution:
     """The minimiser over the features found, more exact than the budget asks for where that hides what the new ones gain."""
     while True:
         solution = solve_l1(Z, y, lam, loss, budget, coef, gram=gram)
@@ -73,7 +104,9 @@ def _correct(Z, y, lam, loss, budget, coef, gram, before) -> Solution:
         budget, coef = replace(budget, tol=0.1 * budget.tol), solution.coef
 
 
-def _is_new(signs, seen: set) -> bool:
+def _is_new(signs: np.ndarray, seen: set[bytes]) -> bool:
     """Whether a feature, or what it is times -1, has not been among those seen; it is from now on."""
     name = hashlib.blake2b(np.packbits(signs == signs[0]).tobytes(), digest_size=16).digest()
-    return name not in seen and not seen.add(name)
+    new = name not in seen
+    seen.add(name)
+    return new

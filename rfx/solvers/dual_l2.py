@@ -7,7 +7,11 @@ duality gap is that of u = -lam a, where Z'u = -lam w leaves Fenchel's sum L(f) 
 residual), or that of u = L'(f), where nothing but ||lam w + Z'u||^2 / (2 lam) is left.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -16,6 +20,13 @@ from rfx.operators.cg import conjugate_gradients, dots, ratio
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start_rows
 from rfx.solvers.line_search import line_minimum
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss, SmoothLoss
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
+
+# (v, K v, curvatures, accuracy) -> Newton's direction, see `newton`
+Direction: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
 _RESTART = 500
 # Rows with curvature are copied out when they are a smaller share than this: it costs about one product with Z Z'.
 _COPIED = 0.7
@@ -33,7 +44,15 @@ class DualSolution(Solution):
     dual: np.ndarray | None = None
 
 
-def solve_dual_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> DualSolution:
+def solve_dual_ridge(
+    Z: Matrix,
+    Y: np.ndarray,
+    lam: float,
+    loss: Loss = Squared,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> DualSolution:
     """lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 by conjugate gradients, all outputs in step.
 
     The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, taken with W = Z'A: the inner
@@ -48,7 +67,9 @@ def solve_dual_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=No
     while True:
         F = Z.outer(A) if A.any() else np.zeros_like(Y)
         R = Y - F - lam * A
-        P, KP, before = 0.0, 0.0, np.inf
+        P: np.ndarray | float = 0.0
+        KP: np.ndarray | float = 0.0
+        before: np.ndarray | float = np.inf
         first = n_iter
         while True:
             KR = Z.outer(R)
@@ -75,7 +96,15 @@ def solve_dual_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=No
     return DualSolution(Z.rmatvec(A), objective, certificate, n_iter, status, record.trace, A)
 
 
-def solve_dual_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> DualSolution:
+def solve_dual_l2(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> DualSolution:
     """One output with squared hinge, logistic or squared loss, by Newton's method with conjugate gradients.
 
     Z: (N, D) features. y: (N,) labels in {-1, +1}. budget: tol is the relative duality gap (1e-3), max_iter are Newton steps (100;
@@ -86,14 +115,25 @@ def solve_dual_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callbac
     y, budget = check_problem(Z, y, lam, loss), budget.filled(tol=1e-3, max_iter=100)
     record = Recorder(None if callback is None else lambda entry, dual: callback(entry, lambda: Z.rmatvec(dual())))
 
-    def direction(v, Kv, curvature, accuracy):
+    def direction(v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float) -> np.ndarray:
         return _direction(Z, v, Kv, curvature, lam, accuracy, budget.deadline)
 
     found = newton(Z.outer, direction, y, lam, loss, budget, start_rows(warm, y), record, patience=np.inf)
     return DualSolution(**vars(found) | {"coef": Z.rmatvec(found.coef)}, dual=found.coef)
 
 
-def newton(times, direction, y, lam, loss, budget, begun, record, n_iter=0, patience=3) -> Solution:
+def newton(
+    times: Callable[[np.ndarray], np.ndarray],
+    direction: Direction,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Filled,
+    begun: np.ndarray,
+    record: Recorder,
+    n_iter: int = 0,
+    patience: float = 3,
+) -> Solution:
     """Newton's method for one output from the dual `begun` (N,); coef is the dual at the end.
 
     times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy ||v||. n_iter: steps made
@@ -123,7 +163,7 @@ def newton(times, direction, y, lam, loss, budget, begun, record, n_iter=0, pati
         n_iter += 1
 
 
-def row_dual_gap(kernel, a, f, y, lam, loss) -> float:
+def row_dual_gap(kernel: Callable[[np.ndarray], np.ndarray], a: np.ndarray, f: np.ndarray, y: np.ndarray, lam: float, loss: Loss) -> float:
     """The gap of the dual point -lam a, made feasible, where f = kernel(a) (n,) is the decision of coefficients a (n,) over rows.
 
     kernel: v -> K v for the kernel matrix of the rows. y: (n,).
@@ -134,7 +174,9 @@ def row_dual_gap(kernel, a, f, y, lam, loss) -> float:
     return max(0.0, fenchel) + (float(left @ kernel(left)) / (2 * lam) if left.any() else 0.0)
 
 
-def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
+def _direction(
+    Z: Matrix, v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, lam: float, accuracy: float, deadline: float | None
+) -> np.ndarray:
     """q with ||lam q + d Z Z'q + v|| <= accuracy ||v||."""
     q = -v / lam
     chosen = np.flatnonzero(curvature > _FLAT * max(curvature.max(), _FLAT))
@@ -146,12 +188,14 @@ def _direction(Z, v, Kv, curvature, lam, accuracy, deadline):
     roots = np.sqrt(curvature[chosen])
     diagonal = lam + roots**2
 
-    def product(p):
+    def product(p: np.ndarray) -> np.ndarray:
         if part is not Z:
-            return lam * p + roots * part.outer(roots * p)
+            inside: np.ndarray = lam * p + roots * part.outer(roots * p)
+            return inside
         full = np.zeros_like(v)
         full[chosen] = roots * p
-        return lam * p + roots * Z.outer(full)[chosen]
+        found: np.ndarray = lam * p + roots * Z.outer(full)[chosen]
+        return found
 
     # from q = 0 on the chosen rows: with q = -v/lam there, the residual would be larger by one over lam
     start = v[chosen] / (lam * roots)

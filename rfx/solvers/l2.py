@@ -6,8 +6,11 @@ inequality, so that objective minus dual value -sum L*(u, y) - ||Z'u||^2 / (2 la
 certificate costs nothing.
 """
 
+from __future__ import annotations
+
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +24,12 @@ from rfx.operators.matrix import READ
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
 from rfx.solvers.line_search import line_minimum
+
+if TYPE_CHECKING:
+    from rfx.losses import Loss, SmoothLoss
+    from rfx.operators.factors import Factor
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
 
 # Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
 _SMALLEST_LEVEL = 1000
@@ -47,7 +56,15 @@ _OWN = 0.2
 _KEPT = 1.5
 
 
-def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+def solve_l2(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> Solution:
     """The minimiser (D,) for one output.
 
     Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: SquaredHinge, Logistic or Squared.
@@ -79,7 +96,7 @@ def solve_l2(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=Non
     return Solution(w, objective, Certificate("gap", gap), newton.n_iter, status, newton.record.trace)
 
 
-def l2_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
+def l2_certificate(Z: Matrix, y: np.ndarray, coef: np.ndarray, lam: float, loss: Loss) -> tuple[float, float]:
     """(objective, duality gap) of any coef (D,), for any loss of rfx.losses, in one pass over the features.
 
     The dual point is u = L'(Z w), which is feasible for each of them; y (N,) as in `solve_l2`.
@@ -98,16 +115,19 @@ def l2_certificate(Z, y, coef, lam, loss) -> tuple[float, float]:
 class _Newton:
     """Newton's method on larger and larger sets of rows: what one call keeps from step to step and from set to set."""
 
-    def __init__(self, loss, lam, n_rows, budget, record, reached):
+    def __init__(
+        self, loss: SmoothLoss, lam: float, n_rows: int, budget: Filled, record: Recorder, reached: tuple[np.ndarray, float, float]
+    ) -> None:
         self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = loss, lam, n_rows, budget, record, 0
         self.reached = reached
-        self.factor, self.rows, self.steps, self.last, self.since = None, 0, 0, 0, 0.0
+        self.factor: Factor | None = None
+        self.rows, self.steps, self.last, self.since = 0, 0, 0, 0.0
 
-    def problem(self, Z, y, tol):
+    def problem(self, Z: Matrix, y: np.ndarray, tol: float) -> _Problem:
         """That of these rows, to be solved to relative gap `tol`; lambda is that of all rows, in proportion."""
         return _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, (1 - _FACTOR) * self.budget.memory_mb, tol)
 
-    def run(self, problem, w):
+    def run(self, problem: _Problem, w: np.ndarray) -> np.ndarray:
         """w to the problem's gap, from w.
 
         `reached` is then (w, objective, gap) of the last point on all rows whose features were computed; Late may be raised.
@@ -135,11 +155,11 @@ class _Newton:
                 raise
             return point.w
 
-    def _end(self, kept):
+    def _end(self, kept: float) -> float | None:
         deadline = self.budget.deadline
         return None if deadline is None else deadline - kept
 
-    def _ended(self, problem, point):
+    def _ended(self, problem: _Problem, point: _Point) -> bool:
         """Whether no step is to be made from this point; it is told of."""
         gap = float(point.g @ point.g) / (2 * problem.lam)
         at = {"iteration": self.n_iter, "rows": len(problem.y), "objective": point.objective, "gap": gap}
@@ -150,7 +170,7 @@ class _Newton:
             self.reached = point.w, point.objective, gap
         return self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter)
 
-    def direction(self, problem, point):
+    def direction(self, problem: _Problem, point: _Point) -> np.ndarray:
         """Newton's direction, to a residual of a small part of the gradient (or of what the certificate allows)."""
         weights = self.loss.second_derivative(point.f, problem.y)
         chosen = np.flatnonzero(weights > 0)
@@ -166,6 +186,7 @@ class _Newton:
             self.factor = None
             self.factor = sampled_factor(part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb)
             self.since = 0.0
+        assert self.factor is not None
         bound = max(_RESIDUAL**2 * squares, problem.lam * problem.goal * point.objective)
         step, _, self.last = conjugate_gradients(
             lambda p: problem.lam * p + part.normal(p, weights),
@@ -179,7 +200,7 @@ class _Newton:
         self.since += self.last * uses * rate / _TEN
         return step
 
-    def _due(self, count, most, near) -> bool:
+    def _due(self, count: int, most: float, near: bool) -> bool:
         """Whether a new factor is to be made of `rows` rows (set here); most: their square for which it costs ten products.
 
         A later one has at least twice the rows, and comes when steps have cost as much as it will since the one before, those of this
@@ -210,7 +231,7 @@ class _Problem:
     that holding them took.
     """
 
-    def __init__(self, Z, y, lam, loss, limit_mb, tol):
+    def __init__(self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, limit_mb: float, tol: float) -> None:
         self.y, self.lam, self.loss, self.tol = y, lam, loss, tol
         start = time.monotonic()
         error = 0.5 * _CODES * tol * lam / labels_and_weights(loss, y)[1].max()
@@ -224,12 +245,12 @@ class _Problem:
         """The relative gap to which it is solved by what `at` is by."""
         return self.tol if self.exact else _OWN * self.tol
 
-    def look(self, w) -> _Point:
+    def look(self, w: np.ndarray) -> _Point:
         """The point w, from here on by the features themselves."""
         self.exact = True
         return self.at(w)
 
-    def at(self, w, f=None) -> _Point:
+    def at(self, w: np.ndarray, f: np.ndarray | None = None) -> _Point:
         """The point w, in one pass over the features; f where the predictions are known."""
         Z = self.Z if self.exact else self.held
         if f is None:
@@ -238,7 +259,7 @@ class _Problem:
             value, g = self.loss.value(f, self.y).sum(), Z.rmatvec(self.loss.derivative(f, self.y))
         return _Point(w, f, 0.5 * self.lam * float(w @ w) + float(value), g + self.lam * w)
 
-    def search(self, start: _Point, p) -> _Point:
+    def search(self, start: _Point, p: np.ndarray) -> _Point:
         """The next point on w + t p: t = 1 where the objective is nearly stationary along p there, else its minimum."""
         end = self.at(start.w + p)
         slope = float(start.g @ p)
@@ -249,12 +270,12 @@ class _Problem:
         return self.at(start.w + t * p, start.f + t * change)
 
 
-def _subset(Z, y, count):
+def _subset(Z: Matrix, y: np.ndarray, count: int) -> tuple[Matrix, np.ndarray]:
     """`count` rows and their targets."""
     part, chosen = Z.subset(count)
     return part, y[chosen]
 
 
-def _levels(n_rows):
+def _levels(n_rows: int) -> list[int]:
     """Sizes of the subsets on which the starting point is found; none where the whole is small."""
     return [n_rows // part for part in (64, 16, 4) if n_rows // part >= _SMALLEST_LEVEL]

@@ -1,15 +1,22 @@
 """The step along the direction of a Newton method, without and with an l1 term."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss, SmoothLoss
 
-def line_minimum(loss, f, change, y, linear: float, quadratic: float) -> float:
+
+def line_minimum(loss: SmoothLoss, f: np.ndarray, change: np.ndarray, y: np.ndarray, linear: float, quadratic: float) -> float:
     """The t >= 0 where t linear + t^2 quadratic / 2 + sum L(f + t change, y) is least, a descent direction at t = 0.
 
     Newton's method in a bracket, bisection where it leaves.
     """
 
-    def slope(t):
+    def slope(t: float) -> float:
         return linear + t * quadratic + float(loss.derivative(f + t * change, y) @ change)
 
     low, high, first = 0.0, 1.0, abs(slope(0.0))
@@ -28,19 +35,23 @@ def line_minimum(loss, f, change, y, linear: float, quadratic: float) -> float:
     return t
 
 
-def l1_line_search(loss, y, f, along, x, p, lam, linear: float = 0.0) -> float:
+def l1_line_search(
+    loss: Loss, y: np.ndarray, f: np.ndarray, along: np.ndarray, x: np.ndarray, p: np.ndarray, lam: float, linear: float = 0.0
+) -> float:
     """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y) + t linear, 1 when that is nearly as good.
 
     x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 where the direction does not go down.
     """
 
-    def slope(t, side=1.0):
+    def slope(t: float, side: float = 1.0) -> float:
         moved = x + t * p
         sign = np.where(moved != 0, np.sign(moved), side * np.sign(p))
-        return lam * (sign @ p) + along @ loss.derivative(f + t * along, y) + linear
+        found: float = lam * (sign @ p) + along @ loss.derivative(f + t * along, y) + linear
+        return found
 
-    def value(t):
-        return lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum() + t * linear
+    def value(t: float) -> float:
+        found: float = lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum() + t * linear
+        return found
 
     first = slope(0.0)
     if not first < 0:

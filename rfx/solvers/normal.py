@@ -3,16 +3,24 @@
 For models that judge a lambda and are then forgotten: no certificate is computed, and nothing is refined.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx import parallel
 from rfx.operators import cholesky
 
+if TYPE_CHECKING:
+    from rfx.operators.matrix import Matrix
+
 # Columns up to which the Gram matrix and its factors are cheap.
 MOST = 4096
 
 
-def ridge_path(Z, Y, lams):
+def ridge_path(Z: Matrix, Y: np.ndarray, lams: Sequence[float]) -> Iterator[np.ndarray]:
     """Yields, for each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
 
     Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram matrix is raised to that.

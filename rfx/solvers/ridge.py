@@ -8,6 +8,11 @@ lambdas shares the Gram matrix and one factor, that of its middle: the others co
 eigendecomposition would do for all as well, but costs as much as about twenty-five factorisations.)
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx.losses import Squared
@@ -18,6 +23,12 @@ from rfx.operators.factors import choose_factor, sampled_factor
 from rfx.operators.shifted import solve_shifted
 from rfx.parallel import Late, until
 from rfx.solvers.base import Budget, Certificate, Progress, Recorder, Solution, check_problem, start
+
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.operators.factors import Factor
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
 
 _RESTARTS = 20
 # Restarts after which it has stalled if they took less than this part of the tolerance off the objective.
@@ -30,7 +41,15 @@ _BASIS = 2**25
 _GRAM = 1e-11
 
 
-def solve_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+def solve_ridge(
+    Z: Matrix,
+    Y: np.ndarray,
+    lam: float,
+    loss: Loss = Squared,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> Solution:
     """The minimiser (D,) or (D, k) for one lam > 0.
 
     Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: Squared, the only one. budget: tol is the relative duality gap of each
@@ -42,7 +61,15 @@ def solve_ridge(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None, c
     return solve_ridge_grid(Z, Y, [lam], loss, budget, warm, callback)[0]
 
 
-def solve_ridge_cg(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+def solve_ridge_cg(
+    Z: Matrix,
+    Y: np.ndarray,
+    lam: float,
+    loss: Loss = Squared,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> Solution:
     """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as Wu et al. (2016, 5.2) compare methods.
 
     No preconditioner. budget: tol is ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output (1e-3), max_iter are steps for each of them
@@ -57,15 +84,16 @@ def solve_ridge_cg(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None
     norms = np.linalg.norm(right, axis=0)
     W, w, n_iter = np.zeros_like(right), start(warm, Z.shape[1:]), 0
 
-    def image(p):
-        return lam * p + Z.normal(p)
+    def image(p: np.ndarray) -> np.ndarray:
+        found: np.ndarray = lam * p + Z.normal(p)
+        return found
 
     for k, norm in enumerate(norms):
         residual, bound = right[:, k] - image(w) if w.any() else right[:, k], budget.tol * norm
         steps = 0
         if np.linalg.norm(residual) > bound:
             step, residual, steps = conjugate_gradients(
-                image, residual, lambda r: r, lambda x, r, bound=bound: np.linalg.norm(r) <= bound, budget.max_iter, budget.deadline
+                image, residual, lambda r: r, lambda x, r: bool(np.linalg.norm(r) <= bound), budget.max_iter, budget.deadline
             )
             w = w + step
         W[:, k] = w
@@ -88,7 +116,15 @@ def solve_ridge_cg(Z, Y, lam, loss=Squared, budget: Budget = Budget(), warm=None
     return Solution(W.reshape(-1, *Y.shape[1:]), float(objectives.sum()), certificate, n_iter, status, record.trace)
 
 
-def solve_ridge_grid(Z, Y, lams, loss=Squared, budget: Budget = Budget(), warm=None, callback=None) -> list[Solution]:
+def solve_ridge_grid(
+    Z: Matrix,
+    Y: np.ndarray,
+    lams: Sequence[float],
+    loss: Loss = Squared,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> list[Solution]:
     """A Solution for each of `lams`, from one Gram matrix and one factor of it; arguments as in `solve_ridge`.
 
     Of several lambdas on very many rows, a small factor of some rows for each may be what costs less.
@@ -101,11 +137,11 @@ def solve_ridge_grid(Z, Y, lams, loss=Squared, budget: Budget = Budget(), warm=N
     return [_solve(Z, Y, lam, factors, budget, warm, Recorder(callback)) for lam in lams]
 
 
-def _sampled_rows(n_rows):
+def _sampled_rows(n_rows: int) -> int:
     return max(1024, int(np.sqrt(500.0 * n_rows)))
 
 
-def _sampling_pays(Z, Y, lams):
+def _sampling_pays(Z: Matrix, Y: np.ndarray, lams: int) -> bool:
     """Whether a sampled factor and the steps that it is expected to need cost less than half of the Gram matrix."""
     (n_rows, n_columns), rows = Z.shape, _sampled_rows(Z.shape[0])
     small, large = sorted(Z.shape)
@@ -119,17 +155,20 @@ def _sampling_pays(Z, Y, lams):
 class _Factors:
     """The preconditioners of one problem, each made when first asked for, and the solutions that they lead to."""
 
-    def __init__(self, Z, Y, lams, limit):
+    def __init__(self, Z: Matrix, Y: np.ndarray, lams: Sequence[float], limit: float) -> None:
         self.Z, self.Y, self.lams, self.limit = Z, Y, list(lams), limit
         self.sampling = _sampling_pays(Z, Y, len(self.lams))
-        self._sampled = self._whole = self._right = self._starts = None
+        self._sampled: Factor | None = None
+        self._whole: Factor | None = None
+        self._right: np.ndarray | None = None
+        self._starts: list[np.ndarray | None] | None = None
 
-    def sampled(self, lam):
+    def sampled(self, lam: float) -> Factor:
         if self._sampled is None:
             self._sampled = sampled_factor(self.Z, None, lam, _sampled_rows(self.Z.shape[0]), self.limit / 2)
         return self._sampled.prepare(lam)
 
-    def whole(self, lam):
+    def whole(self, lam: float) -> Factor:
         """The factor of the smaller Gram matrix, of low rank where it does not fit."""
         self._sampled, self.sampling = None, False
         if self._whole is None:
@@ -138,7 +177,7 @@ class _Factors:
                 self._whole.prepare(float(np.exp(np.mean(np.log([min(self.lams), max(self.lams)])))))
         return self._whole.prepare(lam) if self._whole.gram is None else self._whole
 
-    def start(self, lam):
+    def start(self, lam: float) -> np.ndarray:
         """(D,) or (D, k) weights close to the solution, by the whole factor; for all lambdas at the first call."""
         factor = self.whole(lam)
         if self._right is None:
@@ -147,14 +186,14 @@ class _Factors:
             return factor(self._right)
         if self._starts is None and len(self.lams) > 1:
             steps = int(np.clip(_BASIS // max(1, self._right.size), 20, 300))
-            self._starts = solve_shifted(factor.gram.solve, self._right, factor.gram.diagonal, self.lams, max_steps=steps)
+            self._starts = solve_shifted(factor.gram.solve, self._right, float(factor.gram.diagonal), self.lams, max_steps=steps)
         start = self._starts[self.lams.index(lam)] if self._starts else None
         if start is None:
             start = factor.gram.solve(self._right)
         return factor.weights(start)
 
 
-def _solve(Z, Y, lam, factors, budget, warm, record):
+def _solve(Z: Matrix, Y: np.ndarray, lam: float, factors: _Factors, budget: Filled, warm: np.ndarray | None, record: Recorder) -> Solution:
     shape = (Z.shape[1], *Y.shape[1:])
     # what is known of zero without a look at the features, whose dual value is zero
     reached = [(np.zeros(shape), 0.5 * float(np.sum(Y * Y)), 0.5 * float(np.sum(Y * Y)), 0)]
@@ -167,7 +206,16 @@ def _solve(Z, Y, lam, factors, budget, warm, record):
     return Solution(W, objective, Certificate("gap", gap), n_iter, status, record.trace)
 
 
-def _iterate(Z, Y, lam, factors, budget, W, record, reached):
+def _iterate(
+    Z: Matrix,
+    Y: np.ndarray,
+    lam: float,
+    factors: _Factors,
+    budget: Filled,
+    W: np.ndarray | None,
+    record: Recorder,
+    reached: list[tuple[np.ndarray, float, float, int]],
+) -> str:
     """Conjugate gradients, begun anew until the gap is small; returns the status.
 
     W: the start, None for one of its own. reached: takes (weights, objective, gap, iterations) of each point; Late may be raised.
@@ -186,7 +234,7 @@ def _iterate(Z, Y, lam, factors, budget, W, record, reached):
         if converged or progress(objective) or restarts == _RESTARTS or budget.spent(n_iter):
             return budget.status(converged, n_iter, progress.stalled)
 
-        def enough(X, R, objectives=objectives, G=G):
+        def enough(X: np.ndarray, R: np.ndarray, objectives: np.ndarray = objectives, G: np.ndarray = G) -> Any:
             # the objective at W + X is known from the residuals; half of the tolerance is for rounding
             now = objectives - 0.5 * dots(X, R - G)
             return np.all(dots(R, R) <= lam * budget.tol * now)

@@ -1,5 +1,7 @@
 """The decision stump that goes best with given numbers: exact greedy steps of boosting (Yen et al. 2014, eq. 24)."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from rfx import parallel
@@ -12,16 +14,16 @@ class StumpSearch:
     X: float32 or float64, without nan. The order of every column is found once.
     """
 
-    def __init__(self, X):
+    def __init__(self, X: np.ndarray) -> None:
         self.X = X
         self.order = np.empty(X.shape[::-1], np.int32 if len(X) < 2**31 else np.int64)
         parallel.for_ranges(self._sort, X.shape[1])
 
-    def _sort(self, start, stop):
+    def _sort(self, start: int, stop: int) -> None:
         for j in range(start, stop):
             self.order[j] = np.argsort(self.X[:, j], kind="stable")
 
-    def best(self, u):
+    def best(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(thresholds (d,), sums (d,)): of each input the stump with the largest |sum_n u_n sign(x_nj - a)|, and that sum.
 
         u: (n,) float64. A stump is +1 from x_nj = a on. The threshold lies half way between two values, or at the least value for
@@ -30,7 +32,7 @@ class StumpSearch:
         u = np.ascontiguousarray(u, np.float64)
         low, high, sums = np.empty(self.X.shape[1]), np.empty(self.X.shape[1]), np.empty(self.X.shape[1])
 
-        def part(start, stop):
+        def part(start: int, stop: int) -> None:
             for j in range(start, stop):
                 low[j], high[j], sums[j] = _best(np.ascontiguousarray(self.X[:, j]), self.order[j], u)
 
@@ -40,7 +42,7 @@ class StumpSearch:
 
 
 @njit(cache=True, nogil=True)
-def _best(x, order, u):
+def _best(x: np.ndarray, order: np.ndarray, u: np.ndarray) -> tuple[float, float, float]:
     """(value below the threshold, value above it, sum) of the best stump on one input; both are the least for the constant one."""
     total = 0.0
     for i in range(len(u)):

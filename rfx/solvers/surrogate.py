@@ -5,10 +5,17 @@ As the paper says, a convex surrogate stands for it: the linear function that mi
 pseudo-labels s_n = -sign(u_n); its sign is the perceptron. The paper does not print l.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx import parallel
 from rfx.errors import UsageError
+
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
 
 # Most inputs: a Newton step takes the Gram matrix of all of them.
 MOST_INPUTS = 4000
@@ -17,7 +24,7 @@ _RIDGE, _TOL, _STEPS = 1e-6, 1e-5, 30
 _BLOCK = 4096
 
 
-def fit_linear(X, u, loss):
+def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarray, float]:
     """(theta (d,), b) that minimise the mean of |u_n| l(theta.x_n + b, -sign(u_n)) and a trace of ridge, by Newton's method.
 
     X: (n, d) array. u: (n,) float64, not all zero; rows with 0 count for nothing. loss: Logistic, Squared or SquaredHinge of
@@ -32,24 +39,24 @@ def fit_linear(X, u, loss):
     size = X.shape[1] + 1
     w, f = np.zeros(size), np.zeros(len(rows))
 
-    def value(w, f):
+    def value(w: np.ndarray, f: np.ndarray) -> float:
         return float(weights @ loss.value(f, labels)) + 0.5 * _RIDGE * float(w @ w)
 
-    def decisions(w):
+    def decisions(w: np.ndarray) -> np.ndarray:
         out = np.empty(len(rows))
 
-        def part(start, stop):
+        def part(start: int, stop: int) -> None:
             for k in range(start, stop):
                 out[k * _BLOCK : (k + 1) * _BLOCK] = X[blocks[k]].astype(np.float64, copy=False) @ w[:-1] + w[-1]
 
         parallel.for_ranges(part, len(blocks))
         return out
 
-    def derivatives(slopes, curvatures):
+    def derivatives(slopes: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and Hessian of the losses: a sum over blocks that are the same for any number of threads."""
         found = np.empty((len(blocks), size + 1, size))
 
-        def part(start, stop):
+        def part(start: int, stop: int) -> None:
             for k in range(start, stop):
                 own = slice(k * _BLOCK, (k + 1) * _BLOCK)
                 Z = np.ones((len(blocks[k]), size))

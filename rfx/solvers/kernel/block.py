@@ -4,13 +4,17 @@ Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appea
 maximises sum_i e_i t_i - 1/2 t' (K + diag(shift)) t over steps t, where e = y - f - shift beta is the gradient at t = 0.
 """
 
+from __future__ import annotations
+
 import numpy as np
 
 from rfx.compiled import njit
 
 
 @njit(cache=True, nogil=True)
-def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
+def solve_singles(
+    K: np.ndarray, shift: np.ndarray, error: np.ndarray, beta: np.ndarray, lo: np.ndarray, hi: np.ndarray, tol: float, max_steps: int
+) -> int:
     """Greedy coordinate ascent: the variable whose free step gains most moves to its optimum.
 
     K (q, q); shift, error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no gradient that can be followed
@@ -39,7 +43,9 @@ def solve_singles(K, shift, error, beta, lo, hi, tol, max_steps):
 
 
 @njit(cache=True, nogil=True)
-def solve_pairs(K, shift, error, beta, lo, hi, tol, max_steps):
+def solve_pairs(
+    K: np.ndarray, shift: np.ndarray, error: np.ndarray, beta: np.ndarray, lo: np.ndarray, hi: np.ndarray, tol: float, max_steps: int
+) -> int:
     """The same under a constant sum of beta: two variables move against each other by equal steps.
 
     The first has the largest gradient upwards, the second the largest gain of the pair by second-order information

@@ -1,5 +1,7 @@
 """Kernel columns over an active set of rows, kept while memory lasts, and sums of such columns in float64."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from rfx import kernels
@@ -20,7 +22,7 @@ class ColumnCache:
     column of local row w. `computed` counts columns made.
     """
 
-    def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray):
+    def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray) -> None:
         """memory: 1-d array of rows.dtype to keep columns in, with room for at least one of all rows."""
         self._all, self.active, self.rows = rows, active, rows.take(active)
         # A tenth more than is needed now: rows that become active later need not cost all columns.
@@ -77,7 +79,8 @@ class ColumnCache:
                     self.pool[places] = kernels.block(*arguments)
             self.computed += len(missing)
             slots = self.slots[wanted]
-        return slots
+        found: np.ndarray = slots
+        return found
 
     def square(self, wanted: np.ndarray) -> np.ndarray:
         """(q, q) kernel values among the local rows `wanted`."""
@@ -89,7 +92,7 @@ class ColumnCache:
         for_ranges(lambda start, stop: _accumulate(self.pool, slots, weights, sums, start, stop), len(sums), 1024)
 
 
-def add_columns(sums, rows: kernels.Prepared, targets, sources, weights) -> None:
+def add_columns(sums: np.ndarray, rows: kernels.Prepared, targets: np.ndarray, sources: np.ndarray, weights: np.ndarray) -> None:
     """sums[targets] += sum_s weights[s] k(x_s, x_targets) in float64, without keeping kernel values."""
     step = max(1, 2 * _SCRATCH // _TILE)
     for begin in range(0, len(targets), _TILE):
@@ -106,7 +109,7 @@ def add_columns(sums, rows: kernels.Prepared, targets, sources, weights) -> None
 
 
 @njit(cache=True, nogil=True)
-def _accumulate(pool, slots, weights, sums, start, stop):
+def _accumulate(pool: np.ndarray, slots: np.ndarray, weights: np.ndarray, sums: np.ndarray, start: int, stop: int) -> None:
     """sums[start:stop] += weights @ pool[slots, start:stop]; four columns in one pass over a tile of sums."""
     tile = 1024
     whole = len(slots) - len(slots) % 4

@@ -3,6 +3,10 @@
 The problem and its certificates are those of `rfx.solvers.kernel.newton`; systems are solved by factors in float64.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -13,8 +17,20 @@ from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_prob
 from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.newton import FLAT
 
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
+    from rfx.solvers.base import Callback, Filled
 
-def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+
+def solve_kernel_dense(
+    K: np.ndarray,
+    Y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> Solution:
     """The coefficients a (n, k) for each column of Y.
 
     K: (n, n) float64, symmetric positive semidefinite. Y: (n, k) targets, or labels in {-1, +1}. loss: squared,
@@ -27,7 +43,7 @@ def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, ca
     if loss.name == "squared":
         return _ridge(K, Y, lam, budget, Recorder(callback))
 
-    def direction(v, Kv, curvature, accuracy):
+    def direction(v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float) -> np.ndarray:
         """(lam + S K S) t = -S K v over the rows with curvature, and lam q = -v - S t."""
         roots = np.sqrt(curvature)
         chosen = np.flatnonzero(roots > FLAT * roots.max(initial=FLAT))
@@ -44,7 +60,7 @@ def solve_kernel_dense(K, Y, lam, loss, budget: Budget = Budget(), warm=None, ca
     ])  # fmt: skip
 
 
-def _ridge(K, Y, lam, budget, record):
+def _ridge(K: np.ndarray, Y: np.ndarray, lam: float, budget: Filled, record: Recorder) -> Solution:
     """(K + lam) a = y and, once, for what rounding has left; the gap is half the squared residual."""
     factor = _factor(K, lam)
     A, R = np.zeros_like(Y), Y
@@ -60,11 +76,12 @@ def _ridge(K, Y, lam, budget, record):
     return Solution(A, objective, Certificate("gap", gap), Y.shape[1], status, record.trace)
 
 
-def _factor(K, diagonal):
+def _factor(K: np.ndarray, diagonal: float) -> np.ndarray:
     """The Cholesky factor of K + diagonal, lower, in Fortran order; K is left alone."""
     matrix = np.array(K.T, order="F", dtype=np.float64)
     matrix[np.diag_indices(len(K))] += diagonal
     factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
     if info:
         raise UsageError(f"lambda is {np.min(diagonal):g}, below the rounding of the kernel matrix; choose a larger one")
-    return factor
+    found: np.ndarray = factor
+    return found

@@ -6,6 +6,10 @@ has another, and the smaller counts. Newton's direction q solves lam q + D K q =
 q = -v / lam + S t makes that (lam + S K S) t = S K v / lam, symmetric and positive definite.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.operators.blocks import default_memory_mb
@@ -18,6 +22,10 @@ from rfx.solvers.dual_l2 import newton
 from rfx.solvers.kernel.cache import add_columns
 from rfx.solvers.kernel.ridge import pivots
 
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
+    from rfx.solvers.base import Callback, Filled
+
 # Rows with a smaller share of the largest root of curvature than this count as flat.
 FLAT = 1e-8
 # Rank of the preconditioner: it is made anew for every direction, which takes a handful of products.
@@ -26,7 +34,17 @@ _RANK = 512
 _STEPS = 200
 
 
-def solve_kernel_newton(K: KernelMatrix, Y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0) -> Solution:
+def solve_kernel_newton(
+    K: KernelMatrix,
+    Y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    seed: int = 0,
+) -> Solution:
     """The coefficients a (N,) or (N, k), by Newton's method with preconditioned conjugate gradients.
 
     K: (N, N), held in float32 where it takes at most half of the budget's memory, else made anew at every product. Y: (N,) or
@@ -54,19 +72,19 @@ def solve_kernel_newton(K: KernelMatrix, Y, lam, loss, budget: Budget = Budget()
 class _Values:
     """Products with K, quick and exact, and Newton's direction by them."""
 
-    def __init__(self, K, lam, budget, seed):
+    def __init__(self, K: KernelMatrix, lam: float, budget: Filled, seed: int) -> None:
         self.K, self.lam, self.budget = K, lam, budget
         self.F = pivots(K, budget.memory_mb / 2, seed, _RANK)
         held = 4 * K.shape[0] ** 2 / 2**20 <= budget.memory_mb / 2
         self.array = K.to_array(np.float32) if held else None
 
-    def quick(self, v):
+    def quick(self, v: np.ndarray) -> np.ndarray:
         """K v by float32 values."""
         if self.array is None:
             return self.K.matvec(v, np.float32)
         return matmul(self.array, v.astype(np.float32)).astype(np.float64)
 
-    def exact(self, v):
+    def exact(self, v: np.ndarray) -> np.ndarray:
         """K v by float64 values made anew; only the columns of non-zeros, where these are few."""
         used = np.flatnonzero(v)
         if 4 * len(used) > len(v):
@@ -75,7 +93,7 @@ class _Values:
         add_columns(sums, self.K.prepared(np.float64), np.arange(len(v)), used, v[used])
         return sums
 
-    def direction(self, v, Kv, curvature, accuracy):
+    def direction(self, v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float) -> np.ndarray:
         roots = np.sqrt(curvature)
         q = -v / self.lam
         chosen = roots > FLAT * max(roots.max(), FLAT)

@@ -6,6 +6,11 @@ that the duality gap is exactly 1/2 ||r||^2 with the residual r = y - K alpha - 
 values made anew in float64, never with the factor or with the values that a solver worked on.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx.errors import DataError
@@ -18,6 +23,12 @@ from rfx.operators.landmarks import LandmarkFactor
 from rfx.operators.pivoted import PivotedFactor, pivoted_cholesky
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
+    from rfx.solvers.base import Callback, Filled
+
 # The largest rank of a preconditioner, and the least.
 _MOST, _LEAST = 2000, 128
 # The most landmarks of one, and the rows for each of them.
@@ -27,7 +38,15 @@ _FLOOR = 1e-5
 
 
 def solve_kernel_ridge(
-    K: KernelMatrix, Y, lam: float, loss=Squared, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0
+    K: KernelMatrix,
+    Y: np.ndarray,
+    lam: float,
+    loss: Loss = Squared,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    seed: int = 0,
 ) -> Solution:
     """Kernel ridge regression over the rows of K (N, N).
 
@@ -52,41 +71,43 @@ def solve_kernel_ridge(
 class _System:
     """(K + lam I) alpha = Y for targets (N, k), and how it is solved approximately."""
 
-    def __init__(self, K, Y, lam, budget, seed):
+    def __init__(self, K: KernelMatrix, Y: np.ndarray, lam: float, budget: Filled, seed: int) -> None:
         self.K, self.Y, self.lam, self.budget, self.passes = K, Y, lam, budget, 0
         K.prepared(np.float64)
         trace = float(K.diagonal.sum())
         eps = np.finfo(np.float32).eps
         size = len(Y) ** 2 / 2**20
-        self.solve = None
+        solve: Callable[[np.ndarray], np.ndarray] | None = None
         # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and refinement converges in a few
         # passes.
         for dtype, allowed in ((np.float32, lam > 10 * eps * trace), (np.float64, True)):
-            if self.solve is None and allowed and size * np.dtype(dtype).itemsize <= budget.memory_mb:
-                self.solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
-        self.direct = self.solve is not None
-        if self.solve is None and 4 * size <= budget.memory_mb:
+            if solve is None and allowed and size * np.dtype(dtype).itemsize <= budget.memory_mb:
+                solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
+        self.direct = solve is not None
+        if solve is None and 4 * size <= budget.memory_mb:
             # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at a condition number of
             # about their ratio.
-            self.solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
-        if self.solve is None:
-            self.solve, self.path = _low_rank(K, lam, budget.memory_mb, seed), "conjugate-gradients"
+            solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
+        if solve is None:
+            solve, self.path = _low_rank(K, lam, budget.memory_mb, seed), "conjugate-gradients"
+        self.solve = solve
 
-    def times(self, V, dtype):
+    def times(self, V: np.ndarray, dtype: DTypeLike) -> np.ndarray:
         """(K + lam) V, a pass."""
         self.passes += 1
         return self.K.matvec(V, dtype) + self.lam * V
 
-    def bounds(self, alpha, residual):
+    def bounds(self, alpha: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The duality gap and the objective of each output, from r = Y - K alpha - lam alpha."""
         fitted = self.Y - residual - self.lam * alpha
         return 0.5 * dots(residual, residual), 0.5 * self.lam * dots(alpha, fitted) + 0.5 * dots(fitted - self.Y, fitted - self.Y)
 
-    def refine(self, alpha, record, shape) -> Solution:
+    def refine(self, alpha: np.ndarray, record: Recorder, shape: tuple[int, ...]) -> Solution:
         """The residual in float64, a correction by the factor, or by preconditioned conjugate gradients, and again."""
-        Y, budget, best, solution = self.Y, self.budget, np.inf, None
+        Y, budget, best = self.Y, self.budget, np.inf
+        solution: tuple[np.ndarray, float, Certificate] | None = None
 
-        def tell(alpha, gaps, values):
+        def tell(alpha: np.ndarray, gaps: np.ndarray, values: np.ndarray) -> None:
             entry = {"iteration": self.passes, "objective": float(values.sum()), "gap": float(gaps.sum()), "path": self.path}
             record(lambda: alpha.reshape(shape), **entry)
 
@@ -100,15 +121,18 @@ class _System:
             if not stalled:
                 best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
             if good or stalled or not np.isfinite(gap) or budget.spent(self.passes):
+                assert solution is not None
                 return Solution(*solution, self.passes, budget.status(good, self.passes), record.trace)
             alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(alpha, residual, tell))
 
-    def _conjugate_gradients(self, alpha, residual, tell):
+    def _conjugate_gradients(
+        self, alpha: np.ndarray, residual: np.ndarray, tell: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+    ) -> np.ndarray:
         """A correction with which the gap is half of what it may be, or whose own residual is 1e-4 of where it started: float32
         values carry no further, and the caller starts again from a residual in float64. Every pass is told of."""
         least = 1e-8 * dots(residual, residual)
 
-        def enough(x, r):
+        def enough(x: np.ndarray, r: np.ndarray) -> Any:
             gaps, values = self.bounds(alpha + x, r)
             tell(alpha + x, gaps, values)
             return np.all((gaps <= 0.5 * self.budget.tol * values) | (2 * gaps <= least))
@@ -123,7 +147,7 @@ class _System:
         )[0]
 
 
-def _low_rank(K, lam, limit_mb, seed):
+def _low_rank(K: KernelMatrix, lam: float, limit_mb: float, seed: int) -> Callable[[np.ndarray], np.ndarray]:
     """A preconditioner by columns of K that are kept, or by more that are made again where too few of them fit."""
     n_rows = len(K.diagonal)
     # the values of so many, made twice, cost an eighth of a product with K, of which half is made; their system takes half of the limit
@@ -136,7 +160,7 @@ def _low_rank(K, lam, limit_mb, seed):
     return PivotedFactor(pivots(K, limit_mb, seed), lam)
 
 
-def _rank(n_rows, limit_mb, most):
+def _rank(n_rows: int, limit_mb: float, most: int) -> int:
     return int(min(n_rows, most, max(_LEAST, limit_mb * 2**20 / 2 / (4 * n_rows))))
 
 
@@ -149,7 +173,7 @@ def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np
     )[1]
 
 
-def _cholesky(K: KernelMatrix, dtype, lam):
+def _cholesky(K: KernelMatrix, dtype: type[np.floating[Any]], lam: float | np.floating[Any]) -> Callable[[np.ndarray], np.ndarray] | None:
     """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None where K is not positive."""
     upper = K.upper(dtype)
     upper[np.diag_indices(len(upper))] += dtype(lam)

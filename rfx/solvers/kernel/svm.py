@@ -13,7 +13,11 @@ max(0, 1 - y_i (f_i + b)). So each row's share of what is missing is known, and 
 active.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sized
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +25,14 @@ from rfx.errors import UsageError
 from rfx.losses import SquaredHinge, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
-from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
+from rfx.solvers.base import Budget, Certificate, Filled, Recorder, Solution, check_problem, start
 from rfx.solvers.kernel.block import solve_pairs, solve_singles
 from rfx.solvers.kernel.cache import ColumnCache, add_columns
+
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.solvers.base import Callback
+    from rfx.types import Index
 
 _BLOCK = 1024
 _FIRST_ROWS = 4096
@@ -43,7 +52,16 @@ class KernelSolution(Solution):
 
 
 def solve_kernel_svm(
-    K: KernelMatrix, y, lam, loss=SquaredHinge, budget: Budget = Budget(), warm=None, callback=None, *, bias: bool = False, seed: int = 0
+    K: KernelMatrix,
+    y: np.ndarray,
+    lam: float,
+    loss: Loss = SquaredHinge,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    bias: bool = False,
+    seed: int = 0,
 ) -> KernelSolution:
     """Kernel SVM over the rows of K (n, n).
 
@@ -81,7 +99,7 @@ def solve_kernel_svm(
     )
 
 
-def _rounds(problem, run, active) -> tuple[float, float]:
+def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[float, float]:
     """Active sets, one after the other, until the gap is met; returns gap and objective. active: rows whose decision values
     are up to date, None to start with a sample of all."""
     tol = problem.tol
@@ -99,7 +117,7 @@ def _rounds(problem, run, active) -> tuple[float, float]:
         active = run.solve(problem.missing_rows(active), inside_tol)
 
 
-def _met(gap, objective, tol) -> bool:
+def _met(gap: float, objective: float, tol: float) -> bool:
     return bool(np.isfinite(objective) and gap <= tol * objective)
 
 
@@ -115,7 +133,7 @@ def _first_rows(y: np.ndarray, seed: int) -> np.ndarray:
 class _Problem:
     """Data, dual variables and decision values; everything divided by lam."""
 
-    def __init__(self, K, y, lam, loss, bias, tol, warm):
+    def __init__(self, K: KernelMatrix, y: np.ndarray, lam: float, loss: Loss, bias: bool, tol: float, warm: np.ndarray | None) -> None:
         self.y, weights = labels_and_weights(loss, check_problem(K, y, lam, loss, ("hinge", "squared_hinge")))
         if not 0 < tol < np.inf:
             raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
@@ -133,7 +151,7 @@ class _Problem:
         self.seen = np.zeros(len(self.y))
         self.bias_value = 0.0
         # The objective at the last refresh, to measure gaps against; unknown before.
-        self.scale = None
+        self.scale: float | None = None
         if warm is not None:
             self._warm_start(start(warm, self.y.shape))
 
@@ -144,7 +162,7 @@ class _Problem:
         noise = 8 * np.finfo(np.float32).eps * np.sqrt(len(self.y)) * self.K.diagonal.max()
         return not noise < self.shift.min()
 
-    def go_to_float64(self):
+    def go_to_float64(self) -> None:
         """Let the kernel be in float64 from here on, and so the decision values of all rows that may have a share of the gap.
 
         Those are the support vectors, and the rows beyond the margin by no more than a few times what float32 is seen to
@@ -158,16 +176,16 @@ class _Problem:
         wrong = np.abs(self.f - before).max(initial=0.0)
         self._sum_anew(np.flatnonzero(~near & (margin < 4 * wrong)))
 
-    def _sum_anew(self, rows):
+    def _sum_anew(self, rows: np.ndarray) -> None:
         support = np.flatnonzero(self.beta)
         self.f[rows] = 0.0
         add_columns(self.f, self.rows, rows, support, self.beta[support])
 
-    def forget(self):
+    def forget(self) -> None:
         """Have all decision values summed anew."""
         self.f[:], self.seen[:] = 0.0, 0.0
 
-    def _warm_start(self, beta0):
+    def _warm_start(self, beta0: np.ndarray) -> None:
         self.beta = np.clip(beta0, self.lo, self.hi)
         if self.bias:
             # The heavier class is scaled down until both weigh the same.
@@ -175,7 +193,7 @@ class _Problem:
             self.beta[self.y > 0] *= min(1.0, down / up) if up > 0 else 1.0
             self.beta[self.y < 0] *= min(1.0, up / down) if down > 0 else 1.0
 
-    def shares(self, rows=slice(None), f=None, b=None) -> np.ndarray:
+    def shares(self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None) -> np.ndarray:
         """Each row's share of the duality gap."""
         y, alpha = self.y[rows], np.abs(self.beta[rows])
         slack = 1.0 - y * ((self.f[rows] if f is None else f) + (self.bias_value if b is None else b))
@@ -185,12 +203,12 @@ class _Problem:
         # Rounding may leave a share a hair below zero.
         return np.maximum(loss - alpha * slack, 0.0)
 
-    def objective(self, rows, beta, f, b) -> float:
+    def objective(self, rows: Index, beta: np.ndarray, f: np.ndarray, b: float) -> float:
         """The objective of the rows alone, all others having beta = 0."""
         xi = np.maximum(1.0 - self.y[rows] * (f + b), 0.0)
         return 0.5 * float(beta @ f) + float(self.C[rows] @ (xi**2 if self.squared else xi))
 
-    def refresh(self, active) -> tuple[float, float]:
+    def refresh(self, active: np.ndarray) -> tuple[float, float]:
         """Bring the decision values outside `active` up to date; returns gap and objective over all rows."""
         outside = np.ones(len(self.y), dtype=bool)
         outside[active] = False
@@ -198,10 +216,12 @@ class _Problem:
         add_columns(self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed])
         self.seen = self.beta.copy()
         self.bias_value = best_bias(self.y, self.f, self.squared, self.C) if self.bias else 0.0
-        self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
-        return float(self.shares().sum()), self.scale
+        scale = self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
+        return float(self.shares().sum()), scale
 
-    def violations(self, rows=slice(None), beta=None, f=None) -> tuple[np.ndarray, np.ndarray, float]:
+    def violations(
+        self, rows: Index = slice(None), beta: np.ndarray | None = None, f: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """How much each row's gradient calls for a rise and for a fall of its beta (one positive, or none); and the bias
         about which: half way between the largest gradient upwards and the smallest downwards, zero without bias."""
         beta, f = (self.beta, self.f) if beta is None else (beta, f)
@@ -214,9 +234,10 @@ class _Problem:
             b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
         return np.where(can_rise, error - b, 0.0), np.where(can_fall, b - error, 0.0), b
 
-    def missing_rows(self, active) -> np.ndarray:
+    def missing_rows(self, active: np.ndarray) -> np.ndarray:
         """The next active rows: those whose shares make up the gap, and those of `active` that may still move."""
         share = self.shares()
+        assert self.scale is not None  # refreshed before
         order = np.argsort(share)
         wanted = np.zeros(len(share), dtype=bool)
         wanted[order[np.cumsum(share[order]) > 0.1 * self.tol * self.scale]] = True
@@ -230,7 +251,7 @@ class _Problem:
         return np.flatnonzero(wanted)
 
 
-def best_bias(y, f, squared: bool, weights=None) -> float:
+def best_bias(y: np.ndarray, f: np.ndarray, squared: bool, weights: np.ndarray | None = None) -> float:
     """The b that minimises sum_n w_n L(y_n (f_n + b)); weights: w (N,), None for ones.
 
     Row n stops to count at b = y_n - f_n. For the hinge the slope is a sum of weights, so that b is an order statistic; for the
@@ -265,24 +286,25 @@ def best_bias(y, f, squared: bool, weights=None) -> float:
 class _Run:
     """Blocks of variables over one active set after another, and what they cost."""
 
-    def __init__(self, problem: _Problem, budget: Budget, record: Recorder, seed: int):
+    def __init__(self, problem: _Problem, budget: Filled, record: Recorder, seed: int) -> None:
         self.problem, self.budget, self.record = problem, budget, record
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.blocks = self.steps = self.columns = 0
         self.restart()
 
-    def restart(self):
+    def restart(self) -> None:
         """Begin with an empty cache of the rows' type."""
         # At least a small block of columns of all rows. Pages are taken as they are written to, and serve one active
         # set after another.
         n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
-        self.cache = self.memory = None
+        self.cache: ColumnCache | None = None
+        self.memory = np.empty(0, dtype)
         wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, _LEAST_COLUMNS * n_rows)
         self.memory = np.empty(int(min(wanted, n_rows**2)), dtype)
         # True when a block that violates optimality could not be moved: rounding has the last word.
         self.stalled = False
 
-    def tell(self, active, gap, objective):
+    def tell(self, active: Sized, gap: float, objective: float) -> None:
         """Record where things are, in the scale of the objective that is not divided by lam."""
         lam, beta = self.problem.lam, self.problem.beta
         counts = {"active": len(active), "support": int(np.count_nonzero(beta)), "steps": self.steps, "columns": self.columns}
@@ -297,7 +319,8 @@ class _Run:
         self.stalled = False
         if self.cache is None or not self.cache.adopt(active):
             self.cache = ColumnCache(p.rows, active, self.memory)
-        cache, active, computed = self.cache, self.cache.active, self.cache.computed
+        cache = self.cache
+        active, computed = cache.active, cache.computed
         y, lo, hi = p.y[active], p.lo[active], p.hi[active]
         beta, f = p.beta[active], p.f[active]
         inner = solve_pairs if p.bias else solve_singles
@@ -336,7 +359,7 @@ class _Run:
         return active
 
 
-def _violators(up, down, size, pairs: bool, rng) -> np.ndarray:
+def _violators(up: np.ndarray, down: np.ndarray, size: int, pairs: bool, rng: np.random.Generator) -> np.ndarray:
     """Indices of up to `size` variables that violate optimality; with a bias, half of them each way."""
     if not pairs:
         return _sample(np.maximum(up, down), size, rng)
@@ -345,7 +368,7 @@ def _violators(up, down, size, pairs: bool, rng) -> np.ndarray:
     return np.concatenate([first, _sample(down, max(1, size - len(first)), rng)])
 
 
-def _sample(values, count, rng) -> np.ndarray:
+def _sample(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """Indices of at most `count` positive values."""
     positive = np.flatnonzero(values > 0)
     if len(positive) <= count:
@@ -355,4 +378,5 @@ def _sample(values, count, rng) -> np.ndarray:
     top = max(1, count // 10)
     order = np.argpartition(values[positive], len(positive) - top - 1)
     first, rest = order[len(positive) - top :], order[: len(positive) - top]
-    return positive[np.concatenate([first, rng.choice(rest, count - top, replace=False)])]
+    found: np.ndarray = positive[np.concatenate([first, rng.choice(rest, count - top, replace=False)])]
+    return found

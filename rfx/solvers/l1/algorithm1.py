@@ -1,7 +1,11 @@
 """Algorithm 1 of Yen et al. (2014): L1-regularised random features as coordinate descent in a Hilbert space."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -12,13 +16,31 @@ from rfx.solvers.l1.gram_cache import GramCache
 from rfx.solvers.l1.newton import filled, solve_l1
 from rfx.solvers.l1.round_features import RoundFeatures
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss, SmoothLoss
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
+
+# (Z, y, lam, loss, budget, warm) -> Solution, over the columns that it is given
+Solve: TypeAlias = "Callable[[Matrix, np.ndarray, float, SmoothLoss, Budget, np.ndarray], Solution]"
 # Relative duality gap of all rounds but the last.
 EARLY_TOL = 1e-2
 # What is left of the gap, at most, by each correction of what codes are off by.
 _HALF = 0.5
 
 
-def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, rounds: int = 10, solve=None) -> Solution:
+def solve_rounds(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    rounds: int = 10,
+    solve: Solve | None = None,
+) -> Solution:
     """Minimise lam ||w||_1 + sum L(w.phi(x), y) (eq. 9) over D features, a part of them at a time.
 
     Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it from the last
@@ -67,6 +89,7 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
         iterations += solution.n_iter
         sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
+    assert solution is not None  # there is a round
     found = Solution(coef, solution.objective, solution.certificate, iterations, solution.status, record.trace)
     if features.kind is None and len(candidates) == n_features:
         return found
@@ -83,7 +106,9 @@ def solve_rounds(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback
         return replace(found, certificate=Certificate("gap", solution.objective), status="timeout")
 
 
-def _by_features(Z, columns, features, gram, goal, last, found):
+def _by_features(
+    Z: Matrix, columns: np.ndarray, features: RoundFeatures, gram: GramCache, goal: Filled, last: Filled, found: Solution
+) -> tuple[_At, Solution]:
     """(_At, Solution) of the round on these columns, from its answer `found` on codes.
 
     Where codes are too coarse for the tolerance, the round is solved again with what they are off by at the answer (`solve_l1`'s
@@ -96,7 +121,7 @@ def _by_features(Z, columns, features, gram, goal, last, found):
         if at.own_gap < _HALF * before:
             slope = at.gradient[columns] - features.part.rmatvec(loss.derivative(at.decision, y))
         else:
-            features.exact(columns, np.count_nonzero(coef))
+            features.exact(columns, int(np.count_nonzero(coef)))
             gram, goal = GramCache(), last
         gram.remember(coef[columns], at.decision)
         solution = solve_l1(features.part, y, lam, loss, goal, coef[columns], gram=gram, slope=slope)
@@ -113,7 +138,9 @@ class _At:
     gap: over all features; own_gap: over these columns. f: the decision values, where they are known.
     """
 
-    def __init__(self, Z, y, coef, lam, loss, columns, f=None):
+    def __init__(
+        self, Z: Matrix, y: np.ndarray, coef: np.ndarray, lam: float, loss: Loss, columns: np.ndarray, f: np.ndarray | None = None
+    ) -> None:
         gradient = None
         if f is None:
             f, _, gradient = Z.loss_pass(coef, loss, y)
@@ -125,7 +152,7 @@ class _At:
         )
 
 
-def in_parts(solve):
+def in_parts(solve: Callable[..., Solution]) -> Solve:
     """A solver that keeps no working set of its own, over a part of the columns at a time: solve(Z, y, lam, loss, budget, warm).
 
     solve(part, y, lam, loss, budget) is given the columns in use and those whose gradient exceeds lam; then all that exceed it at
@@ -133,7 +160,7 @@ def in_parts(solve):
     Objective and gap are over all columns.
     """
 
-    def over_all(Z, y, lam, loss, budget, warm):
+    def over_all(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Budget, warm: np.ndarray) -> Solution:
         coef, n_iter, status = np.array(warm, dtype=np.float64), 0, "converged"
         objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
         chosen = (coef != 0) | (np.abs(gradient) > lam)

@@ -9,12 +9,22 @@ extrapolated (Anderson acceleration, Bertrand and Massias 2021). The certificate
 largest s <= 1 that makes ||Z'u||_inf <= lam.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 
 from rfx.compiled import njit
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import filled, largest_working_set, minimise
+
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
+    from rfx.operators.binned import BinnedMatrix
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback, Filled
 
 # Epochs between two extrapolations, and the most epochs of one Newton step.
 _MEMORY = 5
@@ -27,29 +37,49 @@ _MANY = 4000
 _SETTLED = 0.1
 
 
-def solve_rb_l1(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None) -> Solution:
+def solve_rb_l1(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> Solution:
     """The minimiser (D,) for one output.
 
-    Z: BinnedMatrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the
+    Z: Matrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the
     relative duality gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is what the Gram matrix of the
     working set and its factors may take (2048), besides Z. warm: (D,) starting point. Raises UsageError as `check_problem` does.
     """
-    y, budget, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
-    largest = largest_working_set(budget.memory_mb)
+    y, limits, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
+    largest = largest_working_set(limits.memory_mb)
     at_most, by_grids = min(_MANY, largest), False
     w, n_iter, bound = start(warm, Z.shape[1:]), 0, -np.inf
     while True:
         if by_grids:
-            solution = _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, largest)
+            solution = _by_grids(Z, y, lam, loss, limits, w, record, n_iter, bound, largest)
         else:
-            solution = minimise(Z, y, lam, loss, budget, w, record, n_iter, bound, at_most=at_most)
+            solution = minimise(Z, y, lam, loss, limits, w, record, n_iter, bound, at_most=at_most)
+        assert solution.gap is not None  # every one here has a certificate
         w, n_iter, bound = solution.coef, solution.n_iter, solution.objective - solution.gap
-        if solution.converged or budget.spent(n_iter):
+        if solution.converged or limits.spent(n_iter):
             return solution
         at_most, by_grids = largest, not by_grids
 
 
-def _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, limit) -> Solution:
+def _by_grids(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Filled,
+    w: np.ndarray,
+    record: Recorder,
+    n_iter: int,
+    bound: float,
+    limit: int,
+) -> Solution:
     """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter and these hardly change.
 
     From w (D,) after n_iter steps that gave the lower bound `bound`.
@@ -68,30 +98,33 @@ def _by_grids(Z, y, lam, loss, budget, w, record, n_iter, bound, limit) -> Solut
         target = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, budget)
         before = w != 0
         w, f = _search(Z, y, w, f, target, lam, loss, objective)
-        settled = np.count_nonzero(before != (w != 0)) < _SETTLED * np.count_nonzero(w)
+        settled = bool(np.count_nonzero(before != (w != 0)) < _SETTLED * np.count_nonzero(w))
         n_iter += 1
 
 
-def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):
+def _minimise_model(
+    Z: Matrix, w0: np.ndarray, g: np.ndarray, curvature: np.ndarray, lam: float, accuracy: float, budget: Filled
+) -> np.ndarray:
     """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
 
     Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
     """
-    Z, curvature = Z.unscaled(curvature)
+    inner, curvature = Z.unscaled(curvature)
     chosen = np.flatnonzero(curvature)
     if len(chosen) < _COPIED * len(curvature):
-        Z, curvature = Z.rows(chosen), curvature[chosen]
-    diagonal = Z.squares(curvature)
-    largest = int(np.diff(Z.starts).max())
+        inner, curvature = inner.rows(chosen), curvature[chosen]
+    bins = cast("BinnedMatrix", inner)
+    diagonal = bins.squares(curvature)
+    largest = int(np.diff(bins.starts).max())
     sums, steps = np.empty((2, largest)), np.empty(largest)
     w, delta = w0.copy(), np.zeros(len(curvature))
     points, first = [], 0.0
 
-    def value(w, delta):
+    def value(w: np.ndarray, delta: np.ndarray) -> float:
         return float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
 
     for _ in range(_EPOCHS):
-        moved = _epoch(Z.ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, sums, steps)
+        moved = _epoch(bins.ids, bins.starts, w, g, diagonal, curvature, delta, lam, bins.scale, sums, steps)
         first = first or moved
         if moved <= accuracy**2 * first or budget.late():
             break
@@ -104,7 +137,7 @@ def _minimise_model(Z, w0, g, curvature, lam, accuracy, budget):
     return w
 
 
-def _extrapolate(points):
+def _extrapolate(points: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray] | None:
     """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel; None where it can't be found."""
     differences = np.stack([after - before for (_, before), (_, after) in zip(points, points[1:])])
     gram = differences @ differences.T
@@ -118,7 +151,9 @@ def _extrapolate(points):
     return tuple(sum(share / total * point[k] for share, point in zip(shares, points[1:])) for k in (0, 1))
 
 
-def _search(Z, y, w, f, target, lam, loss, objective):
+def _search(
+    Z: Matrix, y: np.ndarray, w: np.ndarray, f: np.ndarray, target: np.ndarray, lam: float, loss: SmoothLoss, objective: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The next (w, Z w) towards the model's minimiser: the first of steps 1, 1/2, 1/4, … that decreases the objective."""
     change = target - w
     move = Z.matvec(change)
@@ -132,7 +167,19 @@ def _search(Z, y, w, f, target, lam, loss, objective):
 
 
 @njit(cache=True, nogil=True)
-def _epoch(ids, starts, w, g, diagonal, curvature, delta, lam, scale, sums, steps):
+def _epoch(
+    ids: np.ndarray,
+    starts: np.ndarray,
+    w: np.ndarray,
+    g: np.ndarray,
+    diagonal: np.ndarray,
+    curvature: np.ndarray,
+    delta: np.ndarray,
+    lam: float,
+    scale: float,
+    sums: np.ndarray,
+    steps: np.ndarray,
+) -> float:
     """One exact update of every grid in turn, on the quadratic model; returns the sum of diagonal step^2.
 
     w (D,) and delta = Z (w - w0) over the rows are updated. The look-up that ends a grid's update and the sums that begin

@@ -3,13 +3,21 @@
 For min_w lam ||w||_1 + sum_n L(z_n . w, y_n) the dual is max_u -sum_n L*(u_n, y_n) with |z_j' u| <= lam for every column j.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.errors import DataError
 from rfx.losses import labels_and_weights
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.operators.matrix import Matrix
 
-def best_dual(loss, direction, y, lam, gradient) -> tuple[float, float]:
+
+def best_dual(loss: Loss, direction: np.ndarray, y: np.ndarray, lam: float, gradient: np.ndarray) -> tuple[float, float]:
     """(value, s) of the best feasible u = s * direction, where gradient = Z' direction and direction is a loss's derivative (N,).
 
     For the squared and the squared hinge loss the best s is in closed form; for the logistic loss s <= 1 keeps u in
@@ -28,7 +36,9 @@ def best_dual(loss, direction, y, lam, gradient) -> tuple[float, float]:
     return -float(loss.conjugate(loss.clip_dual(s * direction, y), y).sum()), s
 
 
-def l1_certificate(Z, y, w, lam, loss, f=None):
+def l1_certificate(
+    Z: Matrix, y: np.ndarray, w: np.ndarray, lam: float, loss: Loss, f: np.ndarray | None = None
+) -> tuple[float, float, np.ndarray]:
     """(objective, duality gap, gradient (D,) of the losses) of lam ||w||_1 + sum L(z.w, y) at any w (D,); f: Z w where it is known.
 
     Z: (N, D) features, of which this is one pass.

@@ -1,8 +1,15 @@
 """The weighted Gram matrix of the working columns, kept from one step (and one round of Algorithm 1) to the next."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.operators.corners import corner, keep_corner
+
+if TYPE_CHECKING:
+    from rfx.operators.matrix import Matrix
 
 # Columns that may be kept, beyond a quarter of those in use, while they need no update.
 SPARE = 256
@@ -21,16 +28,18 @@ class GramCache:
     next round; columns drawn later follow them. The rows and labels must stay the same.
     """
 
-    def __init__(self, stale: float = 0.1):
-        self.stale, self.dtype = stale, None
+    def __init__(self, stale: float = 0.1) -> None:
+        self.stale = stale
+        self.dtype: type[np.float64] | None = None
         self.clear()
 
-    def clear(self):
+    def clear(self) -> None:
         """Forget everything."""
         self.columns = np.empty(0, np.int64)
         self.matrix = np.zeros((0, 0))
-        self.weights = None
-        self.coef = self.decision = None
+        self.weights: np.ndarray | None = None
+        self.coef: np.ndarray | None = None
+        self.decision: np.ndarray | None = None
         self._churn = 0
 
     def use_float64(self) -> bool:
@@ -41,11 +50,11 @@ class GramCache:
         self.restrict(np.empty(0, np.int64))
         return True
 
-    def restrict(self, columns):
+    def restrict(self, columns: np.ndarray) -> None:
         """Forget all but these columns."""
         self._compress(np.flatnonzero(np.isin(self.columns, columns)))
 
-    def keep(self, kept):
+    def keep(self, kept: np.ndarray) -> None:
         """Renumber: column kept[i] is column i from now on, the others are forgotten."""
         kept = np.asarray(kept, np.int64)
         numbers = np.full(1 + max(kept.max(initial=-1), self.columns.max(initial=-1)), -1)
@@ -59,18 +68,18 @@ class GramCache:
             # Decision values survive only if what was dropped had no weight.
             self.coef, self.decision = (None, None) if np.any(self.coef[dropped]) else (self.coef[kept], self.decision)
 
-    def remember(self, coef, decision):
+    def remember(self, coef: np.ndarray, decision: np.ndarray) -> None:
         """Keep the decision values of `coef` so that the next round needs no prediction."""
         self.coef, self.decision = coef.copy(), decision
 
-    def recall(self, coef):
+    def recall(self, coef: np.ndarray) -> np.ndarray | None:
         """Decision values of `coef`, or None; `coef` may have gained zeros at its end."""
         known = 0 if self.coef is None else len(self.coef)
         if self.coef is None or known > len(coef) or np.any(coef[known:]) or not np.array_equal(coef[:known], self.coef):
             return None
-        return self.decision.copy()
+        return None if self.decision is None else self.decision.copy()
 
-    def update(self, Z, wanted, weights):
+    def update(self, Z: Matrix, wanted: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(columns, H): the `wanted` columns in the cache's order and their Gram matrix at row weights (N,).
 
         H is C-contiguous in its leading corner, at least as large as needed, and must not be changed. Columns that
@@ -95,17 +104,17 @@ class GramCache:
         chosen = np.flatnonzero(np.isin(self.columns, wanted, assume_unique=True))
         return self.columns[chosen], corner(self.matrix, chosen)
 
-    def _append(self, Z, new):
+    def _append(self, Z: Matrix, new: np.ndarray) -> None:
         if len(self.columns):
             self._take(new, *Z.gram(new, self.columns, self.weights, self.dtype))
         else:
             self._begin(new, Z.gram(new, None, self.weights, self.dtype))
 
-    def _begin(self, columns, square):
+    def _begin(self, columns: np.ndarray, square: np.ndarray) -> None:
         # what comes from parts that lie elsewhere can't be written to
         self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
 
-    def _take(self, new, square, cross):
+    def _take(self, new: np.ndarray, square: np.ndarray, cross: np.ndarray) -> None:
         """Append columns, of which square and cross are the Gram matrices with themselves and with those before."""
         old, size = len(self.columns), len(self.columns) + len(new)
         if size > len(self.matrix):
@@ -117,11 +126,12 @@ class GramCache:
         self.matrix[old:size, old:size] = square
         self.columns = np.concatenate([self.columns, new])
 
-    def _reweigh(self, Z, weights, new):
+    def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
         """The Gram matrix at other weights, with the columns `new` appended: one pass over the features for both."""
+        assert self.weights is not None  # of the columns that are there
         change = weights - self.weights
         changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
-        count, alive, size = np.count_nonzero(changed), np.count_nonzero(weights), len(self.columns)
+        count, alive, size = int(np.count_nonzero(changed)), np.count_nonzero(weights), len(self.columns)
         # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
         if count > alive // 2 or self._churn + count > 4 * alive:
             columns = np.concatenate([self.columns, new])
@@ -142,7 +152,7 @@ class GramCache:
         self.weights = after
         self._churn += count
 
-    def _compress(self, chosen):
+    def _compress(self, chosen: np.ndarray) -> None:
         size = len(chosen)
         if size < len(self.columns):
             keep_corner(self.matrix, chosen)

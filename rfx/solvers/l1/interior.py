@@ -1,6 +1,11 @@
 """Interior-point methods for an l1 term plus a quadratic, where its Hessian is too ill-conditioned for anything else, or plus
 the squared hinge, where rows enter and leave the margin so fast that no quadratic tells far ahead."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import linalg
 
@@ -8,11 +13,16 @@ from rfx.operators.cholesky import positive, solve
 from rfx.operators.corners import corner
 from rfx.parallel import check_time
 
+if TYPE_CHECKING:
+    from rfx.operators.matrix import Matrix
+
 # Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky factor.
 DEAD = 1e5
 
 
-def interior_point(H, q, x, lam, accept, max_iter=50):
+def interior_point(
+    H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, accept: Callable[[np.ndarray, np.ndarray], bool], max_iter: int = 50
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Approximate minimiser of lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0), where q is the gradient at x0 = x.
 
     x = a - b with a, b >= 0 and slacks lam + g and lam - g for the gradient g of the smooth part: Mehrotra's
@@ -45,7 +55,7 @@ def interior_point(H, q, x, lam, accept, max_iter=50):
         theta = theta_a + theta_b
         solve = _factor(H, theta, curvature)
 
-        def direction(ca, cb):
+        def direction(ca: np.ndarray, cb: np.ndarray) -> tuple[np.ndarray, ...]:
             e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
             dx = solve(e)
             dg = (e - dx) / theta
@@ -62,7 +72,9 @@ def interior_point(H, q, x, lam, accept, max_iter=50):
     return candidate, gradient, turn
 
 
-def hinge_interior_point(Z, y, x, lam, tol, max_iter=60, *, heights=1.0):
+def hinge_interior_point(
+    Z: Matrix, y: np.ndarray, x: np.ndarray, lam: float, tol: float, max_iter: int = 60, *, heights: float | np.ndarray = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, h_n - y_n z_n . x)^2, started near x.
 
     heights: h (N,), ones by default; with the root of a row's weight there and in its features, it has that weight. Z: (N, k)
@@ -74,7 +86,7 @@ def hinge_interior_point(Z, y, x, lam, tol, max_iter=60, *, heights=1.0):
     Returns (x, alpha): the best of the iterates, with exact zeros, and the best dual point (N,), feasible in these columns.
     """
 
-    def gradient(alpha):
+    def gradient(alpha: np.ndarray) -> np.ndarray:
         return -Z.rmatvec(y * alpha)
 
     columns, k = np.arange(len(x)), len(x)
@@ -98,7 +110,7 @@ def hinge_interior_point(Z, y, x, lam, tol, max_iter=60, *, heights=1.0):
         theta = theta_a + theta_b
         solve = _factor(H, theta, np.diag(H))
 
-        def direction(ca, cb, cs):
+        def direction(ca: np.ndarray, cb: np.ndarray, cs: np.ndarray) -> tuple[np.ndarray, ...]:
             e = ca / za - theta_a * residual_a - cb / zb + theta_b * residual_b
             moved = (cs - alpha * residual_s) / (slack + alpha / 2)
             dx = solve(e - theta * gradient(moved))
@@ -132,7 +144,7 @@ def hinge_interior_point(Z, y, x, lam, tol, max_iter=60, *, heights=1.0):
     return best, dual_point
 
 
-def _factor(H, theta, curvature):
+def _factor(H: np.ndarray, theta: np.ndarray, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Function that solves (H + diag(1/theta)) dx = e / theta."""
     alive = np.flatnonzero(theta * curvature * DEAD > 1.0)
     everything = len(alive) == len(theta)
@@ -150,7 +162,7 @@ def _factor(H, theta, curvature):
     else:
         raise linalg.LinAlgError("the Hessian of the working set is far from positive definite")
 
-    def solved(e):
+    def solved(e: np.ndarray) -> np.ndarray:
         if everything:
             return solve(factor, e / theta)
         dx = e.copy()
@@ -165,7 +177,7 @@ def _factor(H, theta, curvature):
     return solved
 
 
-def _longest(pairs):
+def _longest(pairs: Iterable[tuple[np.ndarray, np.ndarray]]) -> float:
     """Largest step t <= 1 that keeps every value >= 0."""
     longest = 1.0
     for value, change in pairs:

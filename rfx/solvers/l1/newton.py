@@ -9,7 +9,11 @@ is so long, and lam so small beside it, that none is excluded before the end (co
 is 424 at a relative gap of 1e-4). Nor is there anything for extrapolation to speed up: a Newton step is solved to the end.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +29,10 @@ from rfx.solvers.l1.interior import hinge_interior_point
 from rfx.solvers.l1.quadratic import residual, solve_quadratic
 from rfx.solvers.line_search import l1_line_search
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss, SmoothLoss
+    from rfx.solvers.base import Callback, Filled
+
 # A start from zero passes through larger values of lam, each this fraction of the last, with one step at each: the
 # working set then grows with the support instead of far beyond it.
 STAGE = 0.25
@@ -38,14 +46,23 @@ STALL, MOVED = 12, 1e-5
 SHRINK = 0.01
 
 
-def lambda_max(Z, y, loss) -> float:
+def lambda_max(Z: Matrix, y: np.ndarray, loss: Loss) -> float:
     """The smallest lam at which zero is optimal: ||Z' L'(0, y)||_inf."""
     y = np.asarray(y, np.float64)
     return float(np.max(np.abs(Z.rmatvec(loss.derivative(np.zeros(len(y)), y))), initial=0.0))
 
 
 def solve_l1(
-    Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, gram: GramCache | None = None, slope=None
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    gram: GramCache | None = None,
+    slope: np.ndarray | None = None,
 ) -> Solution:
     """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most the budget's.
 
@@ -63,12 +80,26 @@ def solve_l1(
     return minimise(Z, y, lam, loss, filled(budget), start(warm, Z.shape[1:]), Recorder(callback), gram=gram, slope=slope)
 
 
-def filled(budget: Budget) -> Budget:
+def filled(budget: Budget) -> Filled:
     """The budget with the numbers of `solve_l1`."""
     return budget.filled(tol=1e-4, max_iter=200, memory_mb=default_memory_mb())
 
 
-def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, gram=None, at_most=None, slope=None) -> Solution:
+def minimise(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Filled,
+    coef: np.ndarray,
+    record: Recorder,
+    n_iter: int = 0,
+    bound: float = -np.inf,
+    *,
+    gram: GramCache | None = None,
+    at_most: int | None = None,
+    slope: np.ndarray | None = None,
+) -> Solution:
     """`solve_l1` of a checked problem, from coef (D,) after n_iter steps that gave the lower bound `bound`; coef is changed.
 
     at_most: end, with what there is, as soon as that many columns want to be in the working set, for a caller who then goes on
@@ -84,17 +115,25 @@ def minimise(Z, y, lam, loss, budget, coef, record, n_iter=0, bound=-np.inf, *, 
     return Solution(problem.coef, problem.objective, Certificate("gap", gap), problem.n_iter, status, record.trace)
 
 
-def largest_working_set(max_memory_mb) -> int:
+def largest_working_set(max_memory_mb: float) -> int:
     """Columns of which the Gram matrix and its factors take half the memory."""
     return max(512, int(np.sqrt(max_memory_mb * 2**20 / 48)))
 
 
-def columns_held(Z, max_memory_mb: float) -> int:
+def columns_held(Z: Matrix, max_memory_mb: float) -> int:
     """Columns of Z that half the memory holds; half of that again, for while they are taken over, the old copy and the new one exist."""
     return int(max_memory_mb * 2**20 / 4 // (Z.dtype.itemsize * max(1, Z.shape[0])))
 
 
-def path_l1(Z, y, lams, loss, budget: Budget = Budget(), warm=None, callback=None) -> list[Solution]:
+def path_l1(
+    Z: Matrix,
+    y: np.ndarray,
+    lams: Sequence[float],
+    loss: SmoothLoss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+) -> list[Solution]:
     """Solutions for each of `lams` (taken from large to small), each started at the one before; the rest as in `solve_l1`."""
     gram, solutions = GramCache(), []
     for lam in sorted(lams, reverse=True):
@@ -110,8 +149,8 @@ class _Problem:
     Z: Matrix
     y: np.ndarray
     lam: float
-    loss: type
-    budget: Budget
+    loss: SmoothLoss
+    budget: Filled
     coef: np.ndarray
     record: Recorder
     n_iter: int
@@ -124,35 +163,35 @@ class _Problem:
     curvature: np.ndarray | None = None
     interior: bool = False
     dual_point: np.ndarray | None = None
-    decision: np.ndarray | None = None
+    decision: np.ndarray = field(init=False)
+    begun: bool = field(default=False, init=False)
 
-    def run(self):
+    def run(self) -> None:
         self.origin = self.coef.copy()
         self.progress = Progress(STALL, MOVED * self.budget.tol)
         try:
             with until(self.budget.deadline):
                 self._run()
         except Late:
-            if self.decision is None:
+            if not self.begun:
                 self.coef, self.decision = np.zeros_like(self.coef), np.zeros_like(self.y)
             # zero is dual feasible, and its value is zero
             self.objective, self.dual = self._value(self.lam), max(self.dual, 0.0)
             self._record(0)
         self.gram.remember(self.coef, self.decision)
 
-    def _run(self):
+    def _run(self) -> None:
         self.limit = self.at_most or largest_working_set(self.budget.memory_mb)
         self.held_limit = columns_held(self.Z, self.budget.memory_mb)
         self.float64_limit = self.held_limit * self.Z.dtype.itemsize // 8
-        self.decision = self.gram.recall(self.coef)
-        if self.decision is None:
-            self.decision = self.Z.matvec(self.coef)
+        known = self.gram.recall(self.coef)
+        self.decision, self.begun = self.Z.matvec(self.coef) if known is None else known, True
         if self.Z.computed:
             self._minimise_held()
         else:
             self.converged = self._minimise(self.Z, 0.0)
 
-    def _minimise_held(self):
+    def _minimise_held(self) -> None:
         """Minimise over columns held in memory, look through all of them, hold others, until none is missing."""
         held, size = None, 0
         while True:
@@ -174,7 +213,7 @@ class _Problem:
                 if not size:
                     return
 
-    def _minimise(self, Z, allowed):
+    def _minimise(self, Z: Matrix, allowed: float) -> bool:
         """Newton steps until the gap over the columns of Z is at most `allowed` or meets the tolerance.
 
         Returns whether it got there.
@@ -195,7 +234,7 @@ class _Problem:
             if not size:
                 return False
 
-    def _evaluate(self, Z):
+    def _evaluate(self, Z: Matrix) -> tuple[float, np.ndarray]:
         """(dual value, gradient) at the present coef; sets the objective, and the bound when all columns are seen."""
         derivative = self.loss.derivative(self.decision, self.y)
         gradient = Z.rmatvec(derivative) + self.slope
@@ -208,14 +247,14 @@ class _Problem:
             self.dual = max(self.dual, value)
         return value, gradient
 
-    def _record(self, working):
+    def _record(self, working: int) -> None:
         nnz, gap = int(np.count_nonzero(self.coef)), max(0.0, self.objective - self.dual)
         self.record(self.coef.copy, iteration=self.n_iter, objective=self.objective, gap=gap, nnz=nnz, working=working)
 
-    def _step(self, Z, gradient, lam):
+    def _step(self, Z: Matrix, gradient: np.ndarray, lam: float) -> int:
         """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
         coef = self.coef
-        wanted = self._working(gradient, lam, self.limit, max(128, 2 * np.count_nonzero(coef)))
+        wanted = self._working(gradient, lam, self.limit, max(128, 2 * int(np.count_nonzero(coef))))
         if len(wanted) == self.at_most:
             return 0
         if self.interior and self._interior_step(Z, wanted, lam):
@@ -262,7 +301,7 @@ class _Problem:
         """Whether float32 kept a step from its full length, as nothing else does for the squared loss; from here on it does not."""
         return self.loss.name == "squared" and not self.Z.exact and self.gram.use_float64()
 
-    def _shrink(self, lam) -> bool:
+    def _shrink(self, lam: float) -> bool:
         """Scale all weights down: from a start too far off, where no row has curvature, no Newton step goes down."""
         used = np.flatnonzero(self.coef)
         linear = -(self.slope @ self.coef)
@@ -274,7 +313,7 @@ class _Problem:
         self.n_iter += 1
         return True
 
-    def _interior_step(self, Z, columns, lam) -> bool:
+    def _interior_step(self, Z: Matrix, columns: np.ndarray, lam: float) -> bool:
         """Minimise over these columns; False, and no more of it for now, where they are too many or not all in use are among them.
 
         Where the minimum is no lower than what is had, the dual point that comes with it may still close the gap.
@@ -296,11 +335,11 @@ class _Problem:
         self.n_iter += 1
         return True
 
-    def _value(self, lam):
+    def _value(self, lam: float) -> float:
         linear = self.slope @ (self.coef - self.origin)
         return float(lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum() + linear)
 
-    def _working(self, gradient, lam, limit, size):
+    def _working(self, gradient: np.ndarray, lam: float, limit: int, size: int) -> np.ndarray:
         """At most `limit` columns to work on: those with a weight and `size` in all, by violation; sorted."""
         coef = self.coef
         at_zero = np.maximum(np.abs(gradient) - lam, 0.0)

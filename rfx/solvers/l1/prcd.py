@@ -7,7 +7,10 @@ threads at a time may together be too long where columns are alike: a pass that 
 and made by one thread. With one thread the result depends on the seed alone, with several it does not repeat to the last digits.
 """
 
+from __future__ import annotations
+
 import time
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,6 +20,11 @@ from rfx.operators.blocks import default_memory_mb
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import best_dual
 
+if TYPE_CHECKING:
+    from rfx.losses import BoundedLoss, Loss
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback
+
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
 # Passes from one certificate to the next: it costs about as much as a pass.
 _CERTIFIED = 10
@@ -24,7 +32,17 @@ _CERTIFIED = 10
 _ROUNDING = 1e-12
 
 
-def solve_prcd(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0) -> Solution:
+def solve_prcd(
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: Loss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    seed: int = 0,
+) -> Solution:
     """The minimiser (D,) of lam ||w||_1 + sum L(z.w, y) for one output.
 
     Z: (N, D) features; they are kept by columns where the budget's memory allows it, beyond that every pass makes them anew, some
@@ -39,18 +57,18 @@ def solve_prcd(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=N
     budget = budget.filled(tol=1e-4, max_iter=1000, memory_mb=default_memory_mb())
     Z = Z.by_columns(budget.memory_mb)
     width = max(1, int(budget.memory_mb * 2**20 / 2 // (Z.dtype.itemsize * max(1, len(y)))))
-    w, bounds, kind = start(warm, Z.shape[1:]), loss.curvature * Z.squares(), _KINDS[loss.name]
+    w, bounds, kind = start(warm, Z.shape[1:]), cast("BoundedLoss", loss).curvature * Z.squares(), _KINDS[loss.name]
     random = np.random.Generator(np.random.Philox(seed))
 
-    def evaluate(w):
+    def evaluate(w: np.ndarray) -> tuple[np.ndarray, float]:
         f = Z.matvec(w)
         return f, lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
 
-    def steps(order, w, f, threads):
+    def steps(order: np.ndarray, w: np.ndarray, f: np.ndarray, threads: int | None) -> None:
         """One step for each column of `order` by as many threads as there are, or `threads`; w and f are changed."""
         for columns, values, rows, ends in Z.column_lists(width):
             own = order[(order >= columns.start) & (order < columns.stop)]
-            if rows is None:
+            if rows is None or ends is None:
                 dense = lambda a, b: _dense_pass(own[a:b], values, columns.start, w, f, y, bounds, lam, kind)
                 parallel.for_ranges(dense, len(own), 1, threads)
             else:
@@ -85,26 +103,39 @@ def solve_prcd(Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=N
 
 
 @njit(cache=True, nogil=True)
-def _step(w, g, bound, lam):
+def _step(w: float, g: float, bound: float, lam: float) -> float:
     """How far a weight moves whose loss has slope g and curvature of at most `bound`."""
     if bound <= 0.0:
         return -w
     free = w - g / bound
-    return np.sign(free) * max(0.0, abs(free) - lam / bound) - w
+    found: float = np.sign(free) * max(0.0, abs(free) - lam / bound) - w
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _slope(f, y, kind):
+def _slope(f: float, y: float, kind: int) -> float:
     """The derivative of the loss; kind: 0 squared, 1 squared hinge, 2 logistic."""
     if kind == 0:
         return f - y
     if kind == 1:
         return -2.0 * y * max(0.0, 1.0 - y * f)
-    return -y / (1.0 + np.exp(y * f))
+    found: float = -y / (1.0 + np.exp(y * f))
+    return found
 
 
 @njit(cache=True, nogil=True)
-def _listed_pass(order, rows, ends, w, f, y, bounds, lam, value, kind):
+def _listed_pass(
+    order: np.ndarray,
+    rows: np.ndarray,
+    ends: np.ndarray,
+    w: np.ndarray,
+    f: np.ndarray,
+    y: np.ndarray,
+    bounds: np.ndarray,
+    lam: float,
+    value: float,
+    kind: int,
+) -> None:
     """One coordinate step for each column of `order`, which is `value` in its rows."""
     for j in order:
         own, g = rows[ends[j] : ends[j + 1]], 0.0
@@ -118,7 +149,17 @@ def _listed_pass(order, rows, ends, w, f, y, bounds, lam, value, kind):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-def _dense_pass(order, columns, first, w, f, y, bounds, lam, kind):
+def _dense_pass(
+    order: np.ndarray,
+    columns: np.ndarray,
+    first: int,
+    w: np.ndarray,
+    f: np.ndarray,
+    y: np.ndarray,
+    bounds: np.ndarray,
+    lam: float,
+    kind: int,
+) -> None:
     """The same for dense columns (columns, N), of which the first is column `first` of all."""
     for j in order:
         z, g = columns[j - first], 0.0

@@ -5,6 +5,8 @@ method. Nearly dependent random features give condition numbers of 1e8, where th
 way among thousands of sign changes, while the third needs ten Cholesky factors.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from scipy import linalg
 
@@ -17,7 +19,7 @@ from rfx.solvers.l1.interior import interior_point
 RIDGE = 1e-7
 
 
-def solve_quadratic(H, q, x, lam, tol, passes=20):
+def solve_quadratic(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, tol: float, passes: int = 20) -> tuple[float, int]:
     """Minimise over x, starting at x, where q is the gradient of the smooth part at x.
 
     H is a C-order float64 array whose leading (k, k) corner is meant, k = len(x); q and x are (k,) float64 and are
@@ -33,7 +35,7 @@ def solve_quadratic(H, q, x, lam, tol, passes=20):
     if violation <= tol:
         return violation, factors
 
-    def accept(candidate, gradient):
+    def accept(candidate: np.ndarray, gradient: np.ndarray) -> bool:
         """Whether a candidate of the interior-point method will do, after a few passes of coordinate descent."""
         if residual(H, gradient, candidate, lam) > 10 * tol:
             return False
@@ -50,7 +52,7 @@ def solve_quadratic(H, q, x, lam, tol, passes=20):
         np.fill_diagonal(square, diagonal)
 
 
-def make_definite(H) -> int:
+def make_definite(H: np.ndarray) -> int:
     """Add to the diagonal of H (k, k) the least of a few values that gives it a Cholesky factor; returns the factors tried.
 
     Nothing is added where RIDGE would do. Noise of float32 products makes H indefinite by parts of its largest eigenvalue
@@ -70,7 +72,7 @@ def make_definite(H) -> int:
     return attempt
 
 
-def residual(H, q, x, lam):
+def residual(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> float:
     """Largest change, in units of the gradient, that one step of coordinate descent would make: max H_jj |dx_j|.
 
     Zero at the minimiser alone. The KKT violation, in contrast, is 2 lam for a weight of 1e-12 with the wrong sign.
@@ -80,7 +82,7 @@ def residual(H, q, x, lam):
     return float(np.max(np.abs(np.sign(target) * np.maximum(np.abs(target) - lam, 0.0) - curvature * x), initial=0.0))
 
 
-def newton_faces(H, q, x, lam, attempts=4):
+def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attempts: int = 4) -> int:
     """Newton steps on the face of the present signs, as long as few coordinates want to change theirs.
 
     Changes x and q in place; returns the number of Cholesky factors.
@@ -105,7 +107,7 @@ def newton_faces(H, q, x, lam, attempts=4):
             x += full
             q += along
             return attempt + 1
-        t = segment_minimum(x[face], step, q[face] @ step, step @ along[face], lam)
+        t = segment_minimum(x[face], step, float(q[face] @ step), float(step @ along[face]), lam)
         x += t * full
         q += t * along
         if len(crossed) > 4 + len(face) // 50:
@@ -118,7 +120,7 @@ def newton_faces(H, q, x, lam, attempts=4):
     return attempts
 
 
-def segment_minimum(x, p, slope, curvature, lam):
+def segment_minimum(x: np.ndarray, p: np.ndarray, slope: float, curvature: float, lam: float) -> float:
     """argmin over t in [0, 1] of lam ||x + t p||_1 + slope t + curvature t^2 / 2.
 
     The breakpoints, where coordinates change sign, are walked in order until the slope turns.
@@ -139,7 +141,7 @@ def segment_minimum(x, p, slope, curvature, lam):
 
 
 @njit(cache=True, nogil=True)
-def _descend(H, q, x, lam, passes, tol):
+def _descend(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, passes: int, tol: float) -> float:
     """Up to `passes` passes of cyclic coordinate descent; returns the largest step, times its curvature, of the last."""
     k = len(x)
     worst = 0.0

@@ -1,11 +1,19 @@
 """The features of a round of Algorithm 1 in memory: as they are, as codes, or as many of their rows as fit."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.operators.cached import SplitRows, hold_part
-from rfx.operators.coded import WORTH_MB, CodedMatrix, code_type, coded, recoded
+from rfx.operators.coded import WORTH_MB, CodedMatrix, Kind, code_type, coded, recoded
 from rfx.operators.products import working_bytes
 from rfx.solvers.l1.newton import columns_held, largest_working_set
+
+if TYPE_CHECKING:
+    from rfx.losses import SmoothLoss
+    from rfx.operators.matrix import Matrix
 
 # Part of the memory that a round's features may take; Gram matrices take up to half of it.
 _HELD = 0.6
@@ -24,11 +32,22 @@ class RoundFeatures:
     Codes are off by a little, so that an answer found with them is to be certified by Z.
     """
 
-    def __init__(self, Z, y, lam, loss, memory_mb: float):
+    def __init__(self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, memory_mb: float) -> None:
         self.Z, self.y, self.lam, self.loss, self.memory_mb = Z, y, lam, loss, memory_mb
-        self.part = self.kind = None
+        self._part: Matrix | None = None
+        self.kind: Kind | None = None
 
-    def take(self, columns, n_used: int, kept=None) -> bool:
+    @property
+    def part(self) -> Matrix:
+        """What `take` or `exact` has made."""
+        assert self._part is not None
+        return self._part
+
+    @part.setter
+    def part(self, part: Matrix) -> None:
+        self._part = part
+
+    def take(self, columns: np.ndarray, n_used: int, kept: np.ndarray | None = None) -> bool:
         """Have these columns, of which `n_used` have a weight; whether features that were there before have changed a little.
 
         kept: the numbers, in the ones before, of those that are the first of these.
@@ -36,20 +55,26 @@ class RoundFeatures:
         whole = self.Z.columns(columns)
         before, self.kind, count = self.kind, *self._form(whole, n_used)
         again = None
-        if self.kind is not None and self.kind is before and count == whole.shape[0] and isinstance(self.part, CodedMatrix):
-            again = recoded(self.part, kept, self.Z.columns(columns[len(kept) :]))
-        self.part = again  # those of the last round are gone before this round's are made
+        if (
+            self.kind is not None
+            and self.kind is before
+            and count == whole.shape[0]
+            and isinstance(self._part, CodedMatrix)
+            and kept is not None
+        ):
+            again = recoded(self._part, kept, self.Z.columns(columns[len(kept) :]))
+        self._part = again  # those of the last round are gone before this round's are made
         if again is None:
-            self.part = self._made(whole, n_used, count, len(columns) - n_used)
+            self._part = self._made(whole, n_used, count, len(columns) - n_used)
         by_codes = self.kind is not None or before is not None
         return again is None and by_codes and n_used > 0
 
-    def exact(self, columns, n_used: int):
+    def exact(self, columns: np.ndarray, n_used: int) -> None:
         """Have these columns, and no codes."""
-        self.part = self.kind = None
-        self.part = self._made(self.Z.columns(columns), n_used)
+        self._part = self.kind = None
+        self._part = self._made(self.Z.columns(columns), n_used)
 
-    def _form(self, whole, n_used):
+    def _form(self, whole: Matrix, n_used: int) -> tuple[Kind | None, int]:
         """(type of codes, how many rows are held so); (None, 0) where features are few, or codes are too coarse or too many.
 
         A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e in every entry of a column changes
@@ -67,29 +92,30 @@ class RoundFeatures:
             return kind, n_rows
         return (None, 0) if self._few(whole, n_used) or count < _LEAST * n_rows else (kind, count)
 
-    def _few(self, whole, n_used) -> bool:
+    def _few(self, whole: Matrix, n_used: int) -> bool:
         """Whether the solver can hold twice the columns in use."""
         return 2 * n_used <= columns_held(whole, self.memory_mb)
 
-    def _left(self, n_columns) -> int:
+    def _left(self, n_columns: int) -> int:
         """Bytes that a Gram matrix of these columns, or of as many as the solver takes together, leaves."""
         n_rows, together = self.Z.shape[0], min(n_columns, largest_working_set(self.memory_mb))
         taken = _GRAM_BYTES * together**2 + working_bytes(n_rows, together, self.Z.dtype.itemsize) + _ROW_BYTES * n_rows
         return max(0, int((self.memory_mb - min(_KEPT_MB, _KEPT * self.memory_mb)) * 2**20) - taken)
 
-    def _made(self, whole, n_used, count=0, new=0):
+    def _made(self, whole: Matrix, n_used: int, count: int = 0, new: int = 0) -> Matrix:
         """whole with `count` of its rows as codes, and with room for columns that come beside `new` ones.
 
         Without codes: in memory if it fits, else as it is where the solver can hold twice the columns in use, or some rows.
         """
         n_rows, n_columns = whole.shape
-        if count >= n_rows:
+        kind = self.kind
+        if kind is not None and count >= n_rows:
             # the working set grows by a part of what is new, round by round
             room = n_columns + 2 * new
-            fits = self._left(room) // (n_rows * np.dtype(self.kind).itemsize)
-            return coded(whole, self.kind, min(room, fits))
-        if count:
-            first = coded(whole.rows(slice(0, count)), self.kind)
+            fits = self._left(room) // (n_rows * np.dtype(kind).itemsize)
+            return coded(whole, kind, min(room, fits))
+        if kind is not None and count:
+            first = coded(whole.rows(slice(0, count)), kind)
             return SplitRows([(np.arange(count), first), (np.arange(count, n_rows), whole.rows(slice(count, n_rows)))])
         limit = min(_HELD * self.memory_mb, self._left(n_columns) / 2**20)
         found = whole.hold(limit)

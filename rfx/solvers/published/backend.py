@@ -5,11 +5,14 @@ bytes, so the child copies nothing. The child's output is captured and searched 
 only print.
 """
 
+from __future__ import annotations
+
 import json
 import mmap
 import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +20,9 @@ import scipy.sparse as sp
 from rfx import env
 from rfx.errors import OutOfTime, RfxError, UsageError
 from rfx.solvers.base import Budget, Certificate
+
+if TYPE_CHECKING:
+    from rfx.solvers.base import Recorder
 
 # Of the memory that is free, the most that a problem may take: the features, the program and other processes need some, too.
 SHARE = 0.8
@@ -26,7 +32,7 @@ NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
 class NodeFile:
     """Rows of (index, value) nodes in an anonymous memory file: y, row offsets, then the nodes with their terminators."""
 
-    def __init__(self, y, row_lengths):
+    def __init__(self, y: np.ndarray, row_lengths: np.ndarray) -> None:
         """y: (n,) targets; row_lengths: (n,) numbers of nodes per row, terminators not counted."""
         self.n = len(y)
         offsets = np.concatenate([[0], np.cumsum(np.asarray(row_lengths, dtype=np.int64) + 1)])
@@ -47,7 +53,7 @@ class NodeFile:
         self.offsets[:] = offsets
         self.nodes["index"][offsets[1:] - 1] = -1
 
-    def set_dense(self, rows: slice, Z, first_index: int = 1):
+    def set_dense(self, rows: slice, Z: np.ndarray, first_index: int = 1) -> None:
         """Fill rows from a dense (b, D) block."""
         width = Z.shape[1] + 1
         start = self.offsets[rows.start]
@@ -55,19 +61,19 @@ class NodeFile:
         part["index"][:, :-1] = np.arange(first_index, first_index + Z.shape[1])
         part["value"][:, :-1] = Z
 
-    def set_sparse(self, Z: sp.csr_matrix):
+    def set_sparse(self, Z: sp.csr_matrix) -> None:
         """Fill all rows from an (n, D) CSR matrix."""
         target = np.arange(Z.nnz) + np.repeat(np.arange(self.n), np.diff(Z.indptr))
         self.nodes["index"][target] = Z.indices + 1
         self.nodes["value"][target] = Z.data
 
-    def close(self):
-        self.offsets = self.nodes = None
+    def close(self) -> None:
+        del self.offsets, self.nodes
         self.memory.close()
         os.close(self.descriptor)
 
 
-def from_blocks(blocks, y) -> NodeFile:
+def from_blocks(blocks: Any, y: np.ndarray) -> NodeFile:
     """The node file of a feature matrix or of a CSR matrix."""
     if sp.issparse(blocks):
         file = NodeFile(y, np.diff(blocks.indptr))
@@ -79,7 +85,7 @@ def from_blocks(blocks, y) -> NodeFile:
     return file
 
 
-def check(solver: str, y, warm, classes: bool = True):
+def check(solver: str, y: np.ndarray, warm: np.ndarray | None, classes: bool = True) -> None:
     """Refuse labels of one class, unless y are no classes, and a starting point, which neither program takes."""
     if classes and len(np.unique(y)) < 2:
         raise UsageError(f"solver {solver} needs rows of both classes; leave --solver away for rfx's own")
@@ -87,14 +93,14 @@ def check(solver: str, y, warm, classes: bool = True):
         raise UsageError(f"solver {solver} takes no starting point; choose rfx's own")
 
 
-def ending(record, coef, objective: float, gap: float, n_iter: int, printed: str) -> dict:
+def ending(record: Recorder, coef: np.ndarray, objective: float, gap: float, n_iter: int, printed: str) -> dict[str, Any]:
     """The fields of a Solution besides coef, told to the recorder: converged unless the program says that it gave up."""
     record(lambda: coef, iteration=n_iter, objective=objective, gap=gap)
     status = "max_iter" if "reaching max number" in printed else "converged"
     return {"objective": objective, "certificate": Certificate("gap", gap), "n_iter": n_iter, "status": status, "trace": record.trace}
 
 
-def run(problem: NodeFile, job: dict, budget: Budget) -> tuple[dict, str]:
+def run(problem: NodeFile, job: dict[str, Any], budget: Budget) -> tuple[dict[str, np.ndarray], str]:
     """Run one job in a child: its result, arrays by name, and what it printed. The problem is closed.
 
     Raises OutOfTime at the budget's deadline and RfxError when the child dies. An interrupt kills the child.

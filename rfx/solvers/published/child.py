@@ -1,10 +1,13 @@
 """The child of rfx.solvers.published.backend: maps the problem, calls the C library, writes the result, ends."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import mmap
 import os
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +15,12 @@ from rfx import env
 from rfx.solvers.published.backend import NODE
 
 
-def seed_c(seed: int):
+def seed_c(seed: int) -> None:
     """Both libraries draw from C's rand()."""
     ctypes.CDLL(None).srand(ctypes.c_uint(seed & 0xFFFFFFFF))
 
 
-def map_problem(descriptor: int, job: dict, problem, node):
+def map_problem(descriptor: int, job: dict[str, Any], problem: Any, node: type[ctypes.Structure]) -> tuple[Any, ...]:
     """Point the C problem into the memory file, rows of `node`; returns what must stay alive meanwhile."""
     n = problem.l = job["n"]
     # a private mapping: whatever the library writes stays here
@@ -30,7 +33,7 @@ def map_problem(descriptor: int, job: dict, problem, node):
     return memory, rows
 
 
-def run_liblinear(descriptor, job):
+def run_liblinear(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
     from liblinear import liblinear as binding
 
     problem = binding.problem.__new__(binding.problem)
@@ -46,7 +49,7 @@ def run_liblinear(descriptor, job):
     return {"coef": coef, "labels": labels}
 
 
-def run_libsvm(descriptor, job):
+def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
     from libsvm import svm as binding
 
     problem = binding.svm_problem.__new__(binding.svm_problem)
@@ -62,13 +65,14 @@ def run_libsvm(descriptor, job):
     return {"coef": coef, "indices": indices, "labels": labels, "rho": np.array(model.rho[0])}
 
 
-def main():
+def main() -> None:
     problem, result, job = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     env.die_with(job["parent"])
     seed_c(job["seed"])
     arrays = {"LIBLINEAR": run_liblinear, "LIBSVM": run_libsvm}[job["program"]](problem, job)
     with os.fdopen(os.dup(result), "wb") as file:
-        np.savez(file, peak_mb=np.array(env.peak_rss_mb()), **arrays)
+        found: dict[str, Any] = {"peak_mb": np.array(env.peak_rss_mb()), **arrays}
+        np.savez(file, **found)
 
 
 if __name__ == "__main__":

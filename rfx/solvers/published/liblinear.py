@@ -1,6 +1,11 @@
 """LIBLINEAR's primal solvers for linear models on random features, in a child process (docs/papers.md, Yen et al.)."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from rfx.errors import UsageError
 from rfx.operators.binned import BinnedMatrix
@@ -10,12 +15,26 @@ from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l2 import l2_certificate
 from rfx.solvers.published import backend
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.operators.matrix import Matrix
+    from rfx.solvers.base import Callback
+
 # (penalty, loss) -> LIBLINEAR's -s; its regression is C max(0, |z.w - y| - p)^2, squared loss with p = 0
 SOLVERS = {("l2", "logistic"): 0, ("l2", "squared_hinge"): 2, ("l1", "squared_hinge"): 5, ("l1", "logistic"): 6, ("l2", "squared"): 11}
 
 
 def solve_liblinear(
-    Z, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, penalty: str = "l2", seed: int = 0
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: Loss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    penalty: str = "l2",
+    seed: int = 0,
 ) -> Solution:
     """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias, by LIBLINEAR, C = 1/lam.
 

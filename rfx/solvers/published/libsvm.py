@@ -1,6 +1,9 @@
 """LIBSVM's C-SVC for exact kernels, in a child process: its own Gaussian and linear kernels, or a precomputed matrix."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,13 +15,27 @@ from rfx.solvers.base import Budget, Recorder
 from rfx.solvers.kernel.svm import KernelSolution
 from rfx.solvers.published import backend
 
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.solvers.base import Callback
+
 UNBOUNDED = 1e10
 NATIVE = {"gaussian": 2, "linear": 0}
 PRECOMPUTED = 4
 CACHE_MB = 1000.0
 
 
-def solve_libsvm(K: KernelMatrix, y, lam, loss, budget: Budget = Budget(), warm=None, callback=None, *, seed: int = 0) -> KernelSolution:
+def solve_libsvm(
+    K: KernelMatrix,
+    y: np.ndarray,
+    lam: float,
+    loss: Loss,
+    budget: Budget = Budget(),
+    warm: np.ndarray | None = None,
+    callback: Callback | None = None,
+    *,
+    seed: int = 0,
+) -> KernelSolution:
     """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with a free bias b by LIBSVM, C = 1/lam.
 
     K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}; loss: Hinge, or SquaredHinge, for which the box is opened and 1/(2C)
@@ -58,7 +75,7 @@ def solve_libsvm(K: KernelMatrix, y, lam, loss, budget: Budget = Budget(), warm=
     return KernelSolution(coef, **ending, intercept=intercept)
 
 
-def _precomputed(K, y, ridge):
+def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFile:
     n, all_rows = K.shape[0], K.prepared()
     size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
     if size > backend.SHARE * free:
@@ -77,7 +94,7 @@ def _precomputed(K, y, ridge):
     return problem
 
 
-def _certificate(decision, coef, intercept, y, lam, loss):
+def _certificate(decision: np.ndarray, coef: np.ndarray, intercept: float, y: np.ndarray, lam: float, loss: Loss) -> tuple[float, float]:
     """(primal objective, duality gap) of coef = y alpha; with sum coef = 0, as LIBSVM keeps it, the dual point is feasible.
 
     The dual of lam/2 ||f||^2 + sum L is -lam/2 ||f||^2 - sum L*(-lam coef_i, y_i), ||f||^2 = coef' K coef.

@@ -8,6 +8,10 @@ not have yet, and the function so far:
 which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j phi_j is algorithm 2.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx.counters import uniforms
@@ -17,6 +21,12 @@ from rfx.operators.cholesky import factor_in_place, solve
 from rfx.parallel import for_ranges, one_blas_thread
 from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
 from rfx.solvers.stochastic.held import Held
+
+if TYPE_CHECKING:
+    from rfx.features.growing import GrowingMap
+    from rfx.losses import Loss
+    from rfx.solvers.stochastic.steps import Steps
+    from rfx.types import Inputs
 
 AVERAGING = ("none", "uniform", "linear")
 # What the authors' program adds to the covariance of a block besides nu, so that it can be inverted.
@@ -44,21 +54,21 @@ class DoublySGD:
 
     def __init__(
         self,
-        growing,
-        n_outputs,
-        loss,
-        nu,
-        steps,
+        growing: GrowingMap,
+        n_outputs: int,
+        loss: Loss,
+        nu: float,
+        steps: Steps,
         *,
-        block=1,
-        max_blocks=None,
-        precondition=False,
-        damping=DAMPING,
-        averaging="none",
-        keep_rows=None,
-        hold_rows=None,
-        seed=0,
-    ):
+        block: int = 1,
+        max_blocks: int | None = None,
+        precondition: bool = False,
+        damping: float = DAMPING,
+        averaging: str = "none",
+        keep_rows: int | None = None,
+        hold_rows: int | None = None,
+        seed: int = 0,
+    ) -> None:
         if growing.piece % block:
             raise UsageError(f"pieces of {growing.piece} features don't consist of blocks of {block}")
         if averaging not in AVERAGING:
@@ -67,10 +77,10 @@ class DoublySGD:
         self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
         self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
         self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
-        self.held = None if hold_rows is None else Held(growing, hold_rows, max_blocks * block)
+        self.held = None if hold_rows is None or max_blocks is None else Held(growing, hold_rows, max_blocks * block)
         self.t, self.largest = 0, 0
 
-    def step(self, X, Y, index=None, weights=None) -> float:
+    def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray | None = None, weights: np.ndarray | None = None) -> float:
         """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
 
         For several outputs of an elementwise loss their losses are summed. index: the rows' numbers in the set, where f is kept.
@@ -80,9 +90,13 @@ class DoublySGD:
         t, e = self.t + 1, self.expansion
         start = self._block(t)
         held = self.held if index is not None else None
-        F = e.values(X, held, index) if self.known is None else self.known.values(X, index)
+        if self.known is None:
+            F = e.values(X, held, index)
+        else:
+            assert index is not None  # by which f is kept
+            F = self.known.values(X, index)
         stop = start + self.block
-        Z = e.transform(e.map.sampled(start, stop), X) if held is None else held.features(X, index, start, stop)
+        Z = e.transform(e.map.sampled(start, stop), X) if held is None or index is None else held.features(X, index, start, stop)
         self.largest = max(self.largest, len(F))
         derivatives = times(self.loss.derivative(F, Y), weights)
         gamma = self.steps(t, derivatives) * len(F) / self.largest
@@ -96,25 +110,25 @@ class DoublySGD:
             e.add(start, -gamma * self._solve(Z, gradient))
         else:
             e.add(start, -gamma * self._solve(Z, gradient + self.nu * e.last(start, start + self.block)))
-        if self.known is not None and fresh:
+        if self.known is not None and index is not None and fresh:
             self.known.add(Z, start, index)
         self.t = t
         e.count(t)
         return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
-    def _decay(self, gamma):
+    def _decay(self, gamma: float) -> None:
         # step 1 has nothing to decay, and 1 - gamma nu may be below zero there
         if self.nu and self.expansion.n_features:
             self.expansion.decay(1.0 - gamma * self.nu)
 
-    def _block(self, t) -> int:
+    def _block(self, t: int) -> int:
         """The first feature of the block of step t."""
         have = self.expansion.n_features
         if self.max_blocks is None or have < self.max_blocks * self.block:
             return have
         return int(uniforms(self.seed, VISIT, t, t + 1, 1)[0, 0] * self.max_blocks) * self.block
 
-    def _solve(self, Z, gradient):
+    def _solve(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch."""
         C = _lower_gram(Z)
         C /= len(Z) * self.block
@@ -124,23 +138,23 @@ class DoublySGD:
         with one_blas_thread():
             return solve(C, gradient)
 
-    def predictions(self, X) -> np.ndarray:
+    def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""
         return self.expansion.predictions(X)
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
         known = {} if self.known is None else {"known": self.known.raw.copy(), "seen": self.known.seen.copy()}
         return self.expansion.state() | known | {"t": np.array([self.t, self.largest])}
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.expansion.restore(state)
         if self.known is not None:
             self.known.raw[:], self.known.seen[:] = state["known"], state["seen"]
         self.t, self.largest = (int(value) for value in state["t"])
 
 
-def _lower_gram(Z) -> np.ndarray:
+def _lower_gram(Z: np.ndarray) -> np.ndarray:
     """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over rows in float64.
 
     The same to the last bit for any number of threads, which share its tiles.
@@ -149,7 +163,7 @@ def _lower_gram(Z) -> np.ndarray:
     starts = range(0, len(C), TILE)
     pairs = [(slice(i, i + TILE), slice(j, j + TILE)) for i in starts for j in starts if j <= i]
 
-    def add(start, stop):
+    def add(start: int, stop: int) -> None:
         for rows, columns in pairs[start:stop]:
             tile = C[rows, columns].T
             for first in range(0, len(Z), SUMMED):

@@ -5,10 +5,21 @@ average over all steps is kept in the same way: with S the weighted sum of the s
 S coef - before, where `before` holds, for every change of coef, the change times the S of its time.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
 import numpy as np
 
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import for_ranges, matmul, one_blas_thread
+
+if TYPE_CHECKING:
+    from rfx.features.base import FeatureMap
+    from rfx.features.growing import GrowingMap
+    from rfx.solvers.stochastic.held import Held
+    from rfx.types import Inputs
 
 # Rows of a large set of which the features of a piece are made together, and rows whose products are summed in float32.
 ROWS, SUMMED = 4096, 1024
@@ -25,13 +36,14 @@ class Expansion:
     averaging: none, uniform (over all steps) or linear (step t has weight t).
     """
 
-    def __init__(self, growing, n_outputs: int, averaging: str = "none"):
+    def __init__(self, growing: GrowingMap, n_outputs: int, averaging: str = "none") -> None:
         self.map, self.averaging = growing, averaging
         self.n_features, self.scale = 0, 1.0
         self.sum, self.weight = 0.0, 0.0
         self._raw = np.zeros((growing.piece, n_outputs))
         self._before = np.zeros_like(self._raw) if averaging != "none" else None
-        self._trackers, self._buffer = [], np.empty(0, growing.dtype)
+        self._trackers: list[Tracker | Known] = []
+        self._buffer = np.empty(0, growing.dtype)
 
     @property
     def n_outputs(self) -> int:
@@ -55,7 +67,7 @@ class Expansion:
         if abs(self.scale) < _SMALLEST:
             self._fold()
 
-    def _fold(self):
+    def _fold(self) -> None:
         """The scale into the coefficients; a factor of zero ends here, too."""
         used = slice(0, self.n_features)
         if self._before is not None:
@@ -80,7 +92,7 @@ class Expansion:
             self._before[start:stop] += self.sum * change
         self.n_features = max(self.n_features, stop)
 
-    def _grow(self, needed):
+    def _grow(self, needed: int) -> None:
         size = max(needed, 2 * len(self._raw))
         self._raw = np.concatenate([self._raw, np.zeros((size - len(self._raw), self.n_outputs))])
         if self._before is not None:
@@ -95,28 +107,32 @@ class Expansion:
 
     # ------------------------------------------------------------------ values
 
-    def values(self, X, held=None, index=None) -> np.ndarray:
+    def values(self, X: Inputs, held: Held | None = None, index: np.ndarray | None = None) -> np.ndarray:
         """(n, n_outputs) float64 values of the last function.
 
         held: of rows whose numbers in a set are `index` the features that are kept (rfx.solvers.stochastic.held).
         """
         return self.scale * self._sum(X, self._raw, 0, self.n_features, held, index)
 
-    def predictions(self, X) -> np.ndarray:
+    def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of the function that predicts."""
         return self.values(X) if self._before is None else self._sum(X, self.coef, 0, self.n_features)
 
-    def track(self, X) -> "Tracker":
+    def track(self, X: Inputs) -> Tracker:
         """Values for rows that are asked for again and again: only the features since the last time are computed."""
-        self._trackers.append(Tracker(self, X))
-        return self._trackers[-1]
+        made = Tracker(self, X)
+        self._trackers.append(made)
+        return made
 
-    def keep(self, n_rows: int) -> "Known":
+    def keep(self, n_rows: int) -> Known:
         """Values for the rows of a set that are met again, batch by batch: only the features since the last time are computed."""
-        self._trackers.append(Known(self, n_rows))
-        return self._trackers[-1]
+        made = Known(self, n_rows)
+        self._trackers.append(made)
+        return made
 
-    def _sum(self, X, coef, start, stop, held=None, index=None):
+    def _sum(
+        self, X: Inputs, coef: np.ndarray, start: int, stop: int, held: Held | None = None, index: np.ndarray | None = None
+    ) -> np.ndarray:
         """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and rows within."""
         out = np.zeros((X.shape[0], coef.shape[1]))
         together = min(_TOGETHER, _NUMBERS // (self.map.piece * max(1, self.map.n_inputs)))
@@ -125,24 +141,27 @@ class Expansion:
                 out += values
             return out
         for low, high in self._pieces(start, stop):
-            features = self.map.sampled(low, high) if held is None else None
-            if held is None and self.n_outputs == 1 and len(out) > ROWS:
+            features = self.map.sampled(low, high) if held is None or index is None else None
+            if features is not None and self.n_outputs == 1 and len(out) > ROWS:
                 # each thread for itself, by what fits into its cache
                 out[:, 0] += MapMatrix(features, X).matvec(coef[low:high, 0])
                 continue
             weights = coef[low:high].astype(self.map.dtype)
             for first in range(0, len(out), ROWS):
                 part = slice(first, first + ROWS)
-                Z = self.transform(features, X[part]) if held is None else held.features(X[part], index[part], low, high)
+                if held is None or index is None:
+                    Z = self.transform(cast("FeatureMap", features), X[part])
+                else:
+                    Z = held.features(X[part], index[part], low, high)
                 out[part] += matmul(Z, weights)
         return out
 
-    def _each_piece(self, X, coef, pieces, together):
+    def _each_piece(self, X: Inputs, coef: np.ndarray, pieces: list[tuple[int, int]], together: int) -> Iterator[np.ndarray]:
         """Yields the sum over each piece for rows X that are too few to be shared among threads; the pieces are instead."""
         for first in range(0, len(pieces), together):
             few = [(self.map.sampled(*piece), coef[slice(*piece)].astype(self.map.dtype)) for piece in pieces[first : first + together]]
 
-            def part(start, stop, few=few):
+            def part(start: int, stop: int, few: list[tuple[FeatureMap, np.ndarray]] = few) -> list[np.ndarray]:
                 return [matmul(features.transform(X), weights) for features, weights in few[start:stop]]
 
             work = X.size * sum(len(weights) for _, weights in few) if X.size > _FEW else 0
@@ -151,13 +170,13 @@ class Expansion:
             for values in found:
                 yield from values
 
-    def _pieces(self, start, stop):
+    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         while start < stop:
             high = min(stop, (start // self.map.piece + 1) * self.map.piece)
             yield start, high
             start = high
 
-    def transform(self, features, X) -> np.ndarray:
+    def transform(self, features: FeatureMap, X: Inputs) -> np.ndarray:
         """Features of the rows X, in memory that the next call takes again."""
         size = X.shape[0] * features.n_features
         if len(self._buffer) < size:
@@ -166,12 +185,12 @@ class Expansion:
 
     # ------------------------------------------------------------------ checkpoints
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Arrays that `restore` takes."""
         arrays = {"coef": self._raw[: self.n_features].copy(), "scales": np.array([self.scale, self.sum, self.weight])}
         return arrays if self._before is None else arrays | {"before": self._before[: self.n_features].copy()}
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Go on from another's `state`, to the same bits."""
         self.n_features = len(state["coef"])
         self._grow(max(len(self._raw), self.n_features))
@@ -184,11 +203,11 @@ class Expansion:
 class Tracker:
     """Values of an expansion's last function for fixed rows."""
 
-    def __init__(self, expansion, X):
+    def __init__(self, expansion: Expansion, X: Inputs) -> None:
         self.expansion, self.X, self.seen = expansion, X, 0
         self.raw = np.zeros((X.shape[0], expansion.n_outputs))
 
-    def forget(self):
+    def forget(self) -> None:
         """Coefficients of old features have changed."""
         self.seen = 0
 
@@ -205,31 +224,32 @@ class Tracker:
 class Known:
     """Values of an expansion's last function for the rows of a set, known by their numbers: a number for every row and output."""
 
-    def __init__(self, expansion, n_rows: int):
+    def __init__(self, expansion: Expansion, n_rows: int) -> None:
         self.expansion = expansion
         self.raw, self.seen = np.zeros((n_rows, expansion.n_outputs)), np.zeros(n_rows, np.int64)
 
-    def forget(self):
+    def forget(self) -> None:
         """Coefficients of old features have changed."""
         self.raw[:], self.seen[:] = 0.0, 0
 
-    def values(self, X, index) -> np.ndarray:
+    def values(self, X: Inputs, index: np.ndarray) -> np.ndarray:
         """(n, n_outputs) float64 for the rows X (n, d), whose numbers in the set are `index`."""
         e, seen = self.expansion, self.seen[index]
         for first in np.unique(seen[seen < e.n_features]).tolist():
             old = np.flatnonzero(seen == first)
             self.raw[index[old]] += e._sum(X[old], e._raw, first, e.n_features)
         self.seen[index] = e.n_features
-        return e.scale * self.raw[index]
+        found: np.ndarray = e.scale * self.raw[index]
+        return found
 
-    def add(self, Z, start: int, index) -> None:
+    def add(self, Z: np.ndarray, start: int, index: np.ndarray) -> None:
         """The features from `start` to the last have the values Z (n, m) for the rows `index`, which know all before."""
         stop = start + Z.shape[1]
         self.raw[index] += matmul(Z, self.expansion._raw[start:stop].astype(Z.dtype))
         self.seen[index] = stop
 
 
-def cross(Z, R) -> np.ndarray:
+def cross(Z: np.ndarray, R: np.ndarray) -> np.ndarray:
     """Z'R (m, k) in float64 for features Z (n, m) and R (n, k): products in Z's type, summed over rows in float64."""
     out = np.zeros((Z.shape[1], R.shape[1]))
     for first in range(0, len(Z), SUMMED):

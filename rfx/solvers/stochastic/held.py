@@ -1,6 +1,14 @@
 """Features of the rows of a set that are met again by blocks that are met again: each is made once."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from rfx.features.growing import GrowingMap
+    from rfx.types import Inputs
 
 
 class Held:
@@ -9,7 +17,7 @@ class Held:
     Memory: n_rows n_features numbers of the map's type, as far as they were asked for. The same bits as features made anew.
     """
 
-    def __init__(self, growing, n_rows: int, n_features: int):
+    def __init__(self, growing: GrowingMap, n_rows: int, n_features: int) -> None:
         self.map, piece = growing, growing.piece
         widths = [min(piece, n_features - start) for start in range(0, n_features, piece)]
         self._values = [np.empty((n_rows, width), growing.dtype) for width in widths]
@@ -17,7 +25,7 @@ class Held:
         self._made = np.zeros((len(widths), n_rows), np.int32)
         self._buffer = np.empty(0, growing.dtype)
 
-    def features(self, X, index, start: int, stop: int) -> np.ndarray:
+    def features(self, X: Inputs, index: np.ndarray, start: int, stop: int) -> np.ndarray:
         """(n, stop - start) values for the rows X (n, d), whose numbers in the set are `index`: features of one piece.
 
         They lie in memory that the next call takes again.

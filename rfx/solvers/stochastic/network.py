@@ -1,8 +1,17 @@
 """Dense layers trained by Adam, scikit-learn's: the network that stands beside doubly stochastic gradients on the same batches."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from rfx.parallel import one_blas_thread
+
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.types import Inputs
 
 
 class Network:
@@ -12,7 +21,7 @@ class Network:
     nu/2 ||weights||^2 beside the mean loss. rate: Adam's step. The last, shorter batch of a pass is a whole step here.
     """
 
-    def __init__(self, layers, n_outputs, loss, nu, rate, seed):
+    def __init__(self, layers: Sequence[int], n_outputs: int, loss: Loss, nu: float, rate: float, seed: int) -> None:
         from sklearn.neural_network import MLPClassifier, MLPRegressor
 
         self.kind = MLPRegressor if loss.name == "squared" else MLPClassifier
@@ -20,11 +29,11 @@ class Network:
         self.loss, self.nu, self.n_outputs, self.t = loss, nu, n_outputs, 0
 
     @property
-    def layers(self) -> list:
+    def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """(weights (inputs, outputs), intercepts (outputs,)) of each layer, the first one first."""
         return list(zip(self.model.coefs_, self.model.intercepts_)) if self.t else []
 
-    def step(self, X, Y) -> float:
+    def step(self, X: Inputs, Y: np.ndarray) -> float:
         """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
 
         For several outputs of the squared loss their losses are summed.
@@ -42,12 +51,12 @@ class Network:
         self.t += 1
         return loss
 
-    def predictions(self, X) -> np.ndarray:
+    def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f."""
         return forward(self.layers, X) if self.t else np.zeros((X.shape[0], self.n_outputs))
 
 
-def forward(layers, X) -> np.ndarray:
+def forward(layers: Sequence[tuple[np.ndarray, np.ndarray]], X: Inputs) -> np.ndarray:
     """(n, outputs) float64: what comes out of dense layers of rectified linear units, the last one linear, for the rows X (n, d)."""
     for number, (weights, intercepts) in enumerate(layers):
         X = (X if number == 0 else np.maximum(X, 0)) @ weights + intercepts

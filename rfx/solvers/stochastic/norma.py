@@ -4,10 +4,21 @@ f <- (1 - gamma_t nu) f - gamma_t / n sum over the batch of L'(f(x), y) k(x, .),
 stochastic gradients without the second approximation, and memory that grows with the rows.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx.losses import times
 from rfx.solvers.stochastic.support import Support
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
+    from rfx.solvers.stochastic.steps import Steps
+    from rfx.types import Inputs
 
 _SMALLEST = 1e-100
 
@@ -18,12 +29,14 @@ class Norma:
     kernel, params: as for rfx.kernels; loss, nu, steps: as for DoublySGD. Rows without a share in the gradient are not kept.
     """
 
-    def __init__(self, kernel, params, n_outputs, loss, nu, steps, dtype=np.float32):
+    def __init__(
+        self, kernel: str, params: dict[str, Any], n_outputs: int, loss: Loss, nu: float, steps: Steps, dtype: DTypeLike = np.float32
+    ) -> None:
         self.support = Support(kernel, params, n_outputs, dtype)
         self.loss, self.nu, self.steps = loss, float(nu), steps
         self.t, self.largest, self.scale = 0, 0, 1.0
 
-    def step(self, X, Y, weights=None) -> float:
+    def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
         """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before.
 
         weights: (n,) what the rows' losses are multiplied by, None for ones.
@@ -49,16 +62,16 @@ class Norma:
         """(n_rows, n_outputs) coefficients of support.rows."""
         return self.scale * self.support.coef
 
-    def predictions(self, X) -> np.ndarray:
+    def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f."""
         return self.scale * self.support.values(X)
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
         counts = {"t": np.array([self.t, self.largest]), "scale": np.array([self.scale])}
         return counts | {"rows": self.support.rows, "coef": self.support.coef.copy()}
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.support.append(state["rows"], state["coef"])
         self.t, self.largest = (int(value) for value in state["t"])
         self.scale = float(state["scale"][0])

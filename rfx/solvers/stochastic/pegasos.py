@@ -4,12 +4,21 @@ w <- (1 - 1/t) w - 1/(nu t n) sum over the batch of L'(w.z, y) z, for mean L(w.z
 for, followed by the projection on ||w|| <= 1/sqrt(nu), the ball that the minimum lies in.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx.errors import UsageError
 from rfx.losses import times
 from rfx.parallel import matmul
 from rfx.solvers.stochastic.expansion import cross
+
+if TYPE_CHECKING:
+    from rfx.losses import Loss
+    from rfx.types import Inputs
 
 PROJECTED = ("hinge",)
 
@@ -20,7 +29,9 @@ class Pegasos:
     features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. loss: of rfx.losses. nu: in (0, inf).
     """
 
-    def __init__(self, features, n_features, n_outputs, loss, nu, project=False):
+    def __init__(
+        self, features: Callable[[Inputs], np.ndarray], n_features: int, n_outputs: int, loss: Loss, nu: float, project: bool = False
+    ) -> None:
         if not nu > 0:
             raise UsageError(f"--nu is {nu:g}; Pegasos steps are 1/(nu t), so it must be above 0")
         if project and loss.name not in PROJECTED:
@@ -28,7 +39,7 @@ class Pegasos:
         self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
         self.w, self.t, self.largest = np.zeros((n_features, n_outputs)), 0, 0
 
-    def step(self, X, Y, weights=None) -> float:
+    def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
         """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before.
 
         weights: (n,) what the rows' losses are multiplied by, None for ones.
@@ -44,15 +55,15 @@ class Pegasos:
             self.w *= np.minimum(1.0, 1.0 / (np.sqrt(self.nu) * np.where(norms > 0, norms, 1.0)))
         return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
-    def predictions(self, X) -> np.ndarray:
+    def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values w.z(x)."""
         Z = self.features(X)
         return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
         return {"w": self.w.copy(), "t": np.array([self.t, self.largest])}
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.w[:] = state["w"]
         self.t, self.largest = (int(value) for value in state["t"])

@@ -11,7 +11,11 @@ its step has c_i ||z||^2 in the place of ||z||^2, and the dual's losses are -c_i
 Most variables soon stay at a bound of theirs. A row that did not move rests when it is offered again, see `Rests`.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,12 +26,18 @@ from rfx.losses import times
 from rfx.parallel import matmul
 from rfx.solvers.stochastic.support import Support
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.losses import Loss
+    from rfx.types import Inputs
+
 # The most offers that a row rests for.
 LONGEST = 64
 CODES = {"hinge": 0, "squared_hinge": 1, "squared": 2, "logistic": 3, "absolute": 4, "epsilon_insensitive": 5}
 
 
-def _check(loss, nu, n_rows):
+def _check(loss: Loss, nu: float, n_rows: int) -> None:
     if loss.name not in CODES:
         raise UsageError(f"--loss is {loss.name}, but dual coordinate ascent has the losses {', '.join(CODES)}")
     if not nu > 0:
@@ -44,15 +54,15 @@ class Rests:
     again, so that the limit is the same, and the gap is over all rows.
     """
 
-    def __init__(self, n_rows: int):
+    def __init__(self, n_rows: int) -> None:
         # offers until a row is due again, and how long it rested last; a row of each
         self.counts = np.zeros((2, n_rows), np.int16)
 
-    def due(self, index) -> np.ndarray:
+    def due(self, index: np.ndarray) -> np.ndarray:
         """The places in `index` (n,) of the rows to be ascended; the others have come a step nearer to it."""
         return _due(self.counts[0], index)
 
-    def note(self, index, moved) -> None:
+    def note(self, index: np.ndarray, moved: np.ndarray) -> None:
         """The rows `index` were ascended, and moved (n,) or not."""
         _note(self.counts, index, moved)
 
@@ -63,14 +73,23 @@ class LinearSDCA:
     features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. weights: (n_rows,) above 0 and of mean 1, None for ones.
     """
 
-    def __init__(self, features, n_features, n_outputs, n_rows, loss, nu, weights=None):
+    def __init__(
+        self,
+        features: Callable[[Inputs], np.ndarray],
+        n_features: int,
+        n_outputs: int,
+        n_rows: int,
+        loss: Loss,
+        nu: float,
+        weights: np.ndarray | None = None,
+    ) -> None:
         """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
         _check(loss, nu, n_rows)
         self.features, self.loss, self.nu, self.n_rows, self.weights = features, loss, float(nu), int(n_rows), weights
         self.a, self.w = np.zeros((n_rows, n_outputs)), np.zeros((n_features, n_outputs))
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
-    def step(self, X, Y, index) -> float:
+    def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
         """Ascent in the variables of those rows X that are due, whose numbers in the set are `index`, one after the other.
 
         Y: (n, n_outputs). Returns the mean loss, of every row just before its own last ascent.
@@ -84,7 +103,7 @@ class LinearSDCA:
             self.rests.note(rows, (self.a[rows] != before).any(axis=1))
         return float(times(self.loss.value(self.last.take(index, axis=0), Y), _of(self.weights, index)).sum() / len(Y))
 
-    def ascend(self, Z, Y, index) -> np.ndarray:
+    def ascend(self, Z: np.ndarray, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
         """Ascent by features Z (n, n_features), C order, in all rows: the values (n, n_outputs) of each before its own."""
         F, units = np.empty(Y.shape), times(np.full(len(Y), 1 / (self.nu * self.n_rows)), _of(self.weights, index))
         for k in range(Y.shape[1]):
@@ -93,7 +112,7 @@ class LinearSDCA:
             self.w[:, k], self.a[index, k] = w, a
         return F
 
-    def bounds(self, batches) -> tuple[float, float]:
+    def bounds(self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]) -> tuple[float, float]:
         """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
         loss, conjugate = 0.0, 0.0
         for X, Y, index in batches:
@@ -103,17 +122,17 @@ class LinearSDCA:
         half = 0.5 * self.nu * float((self.w**2).sum())
         return half + loss / self.n_rows, -conjugate / self.n_rows - half
 
-    def predictions(self, X) -> np.ndarray:
+    def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values w.z(x)."""
         Z = self.features(X)
         return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
         arrays = {"a": self.a.copy(), "w": self.w.copy(), "t": np.array([self.t])}
         return arrays | {"rests": self.rests.counts.copy(), "last": self.last.copy()}
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.a[:], self.w[:], self.t = state["a"], state["w"], int(state["t"][0])
         self.rests.counts[:], self.last[:] = state["rests"], state["last"]
 
@@ -124,7 +143,17 @@ class KernelSDCA:
     weights: c (n_rows,), above 0 and of mean 1, None for ones. The support's coefficients are the c_i a_i.
     """
 
-    def __init__(self, kernel, params, n_outputs, n_rows, loss, nu, dtype=np.float32, weights=None):
+    def __init__(
+        self,
+        kernel: str,
+        params: dict[str, Any],
+        n_outputs: int,
+        n_rows: int,
+        loss: Loss,
+        nu: float,
+        dtype: DTypeLike = np.float32,
+        weights: np.ndarray | None = None,
+    ) -> None:
         """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
         _check(loss, nu, n_rows)
         self.support = Support(kernel, params, n_outputs, dtype)
@@ -133,7 +162,7 @@ class KernelSDCA:
         self.place = np.full(n_rows, -1, np.int64)
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
-    def step(self, X, Y, index) -> float:
+    def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
         """Ascent in the variables of those rows X (n, d) that are due, whose numbers in the set are `index`, one after the other.
 
         Y: (n, n_outputs). Returns the mean loss, of every row before the last step in which it was due.
@@ -144,7 +173,7 @@ class KernelSDCA:
             self._ascend(_part(X, due), Y[due], index[due])
         return float(times(self.loss.value(self.last[index], Y), _of(self.weights, index)).sum() / len(Y))
 
-    def _ascend(self, X, Y, index):
+    def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> None:
         s, unit, own = self.support, 1 / (self.nu * self.n_rows), _of(self.weights, index)
         F = self.last[index] = unit * s.values(X)
         G = times(unit * kernels.block(s.kernel, X, X, s.params, dtype=np.float64), own)
@@ -160,7 +189,7 @@ class KernelSDCA:
         s.coef[where] = times(after, own)
         self.rests.note(index, (after != before).any(axis=1))
 
-    def bounds(self, batches) -> tuple[float, float]:
+    def bounds(self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]) -> tuple[float, float]:
         """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
         loss, conjugate, norm = 0.0, 0.0, 0.0
         for X, Y, index in batches:
@@ -179,39 +208,39 @@ class KernelSDCA:
         """(n, n_outputs) coefficients of support.rows."""
         return self.support.coef / (self.nu * self.n_rows)
 
-    def predictions(self, X) -> np.ndarray:
+    def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f."""
         return self.support.values(X) / (self.nu * self.n_rows)
 
-    def state(self) -> dict:
+    def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
         arrays = {"rows": self.support.rows, "coef": self.support.coef.copy(), "place": self.place.copy(), "t": np.array([self.t])}
         return arrays | {"rests": self.rests.counts.copy(), "last": self.last.copy()}
 
-    def restore(self, state: dict) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         self.support.append(state["rows"], state["coef"])
         self.place[:], self.t = state["place"], int(state["t"][0])
         self.rests.counts[:], self.last[:] = state["rests"], state["last"]
 
 
-def _part(X, due):
+def _part(X: Inputs, due: np.ndarray) -> Inputs:
     return X if len(due) == X.shape[0] else X[due]
 
 
-def _of(weights, index):
+def _of(weights: np.ndarray | None, index: np.ndarray) -> np.ndarray | None:
     return None if weights is None else weights[index]
 
 
-def _over(a, weights):
+def _over(a: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return a if weights is None else a / weights[:, None]
 
 
-def _epsilon(loss):
+def _epsilon(loss: Loss) -> float:
     return float(getattr(loss, "epsilon", 0.0))
 
 
 @njit(cache=True, nogil=True, boundscheck=True)
-def _due(left, index):
+def _due(left: np.ndarray, index: np.ndarray) -> np.ndarray:
     places, count = np.empty(len(index), np.int64), 0
     for i in range(len(index)):
         if left[index[i]] > 0:
@@ -223,14 +252,14 @@ def _due(left, index):
 
 
 @njit(cache=True, nogil=True, boundscheck=True)
-def _note(counts, index, moved):
+def _note(counts: np.ndarray, index: np.ndarray, moved: np.ndarray) -> None:
     for i in range(len(index)):
         wait = 0 if moved[i] else min(max(2 * counts[1, index[i]], 1), LONGEST)
         counts[0, index[i]], counts[1, index[i]] = max(wait - 1, 0), wait
 
 
 @njit(cache=True, nogil=True)
-def dual_step(code, a, f, y, q, epsilon):
+def dual_step(code: int, a: float, f: float, y: float, q: float, epsilon: float) -> float:
     """The a that maximises the dual in its coordinate, f being the value of its row with the old a and q = ||z||^2 / (nu n).
 
     The logistic step is the closed form that is below the exact one (Shalev-Shwartz and Zhang 2013, section 5.1).
@@ -251,7 +280,9 @@ def dual_step(code, a, f, y, q, epsilon):
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-def _rows(Z, y, a, w, units, code, epsilon, values):
+def _rows(
+    Z: np.ndarray, y: np.ndarray, a: np.ndarray, w: np.ndarray, units: np.ndarray, code: int, epsilon: float, values: np.ndarray
+) -> None:
     for i in range(Z.shape[0]):
         z = Z[i]
         f = 0.0
@@ -270,7 +301,7 @@ def _rows(Z, y, a, w, units, code, epsilon, values):
 
 
 @njit(cache=True, nogil=True)
-def _gram(G, y, a, f, code, epsilon):
+def _gram(G: np.ndarray, y: np.ndarray, a: np.ndarray, f: np.ndarray, code: int, epsilon: float) -> None:
     """The same with the Gram matrix G (n, n) = c_i z_i.z_j / (nu n) of the batch and the values f (n,) before it."""
     for i in range(len(y)):
         new = dual_step(code, a[i], f[i], y[i], G[i, i], epsilon)

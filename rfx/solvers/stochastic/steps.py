@@ -1,5 +1,7 @@
 """Step sizes of stochastic gradients, and what the theorems ask of them."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 
@@ -29,7 +31,7 @@ class Steps:
     step0: float = 1.0
     step1: float = 1e-4
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         """UsageError for another kind, for theta nu outside [1, 2], and for a step that would turn the sign of f."""
         if self.kind not in KINDS:
             raise UsageError(f"--step is {self.kind!r}; choose one of {', '.join(KINDS)}")
@@ -47,9 +49,11 @@ class Steps:
                 f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would turn the sign of f; lower one of them"
             )
 
-    def _check_theorem(self):
-        product = None if self.theta is None else self.theta * self.nu
-        if self.kind != "theorem" or 1 - 1e-9 <= product <= 2 + 1e-9:
+    def _check_theorem(self) -> None:
+        if self.kind != "theorem" or self.theta is None:
+            return
+        product = self.theta * self.nu
+        if 1 - 1e-9 <= product <= 2 + 1e-9:
             return
         reason = (
             "below 1 f converges more slowly than 1/t, and without regularisation the theorem says nothing"
@@ -61,13 +65,12 @@ class Steps:
             f"{reason}; choose theta between 1/nu and 2/nu, or --step constant or decay"
         )
 
-    def __call__(self, t: int, derivatives=None) -> float:
+    def __call__(self, t: int, derivatives: np.ndarray | None = None) -> float:
         """gamma_t; derivatives: (n, outputs) the loss's on the batch, without which a normalized step is as long as it can be."""
         if self.kind == "normalized":
             size = 0.0 if derivatives is None else math.sqrt(float(np.square(derivatives).sum()) / len(derivatives))
             return self.step0 / max(size, self.step0)
-        if self.kind == "theorem":
-            return self.theta / (t + self.t0)
-        if self.kind == "root":
-            return self.theta / math.sqrt(t + self.t0)
+        if self.kind in ("theorem", "root"):
+            assert self.theta is not None  # seen to at the start
+            return self.theta / (t + self.t0 if self.kind == "theorem" else math.sqrt(t + self.t0))
         return self.step0 / (1 + self.step1 * t) if self.kind == "decay" else self.step0

@@ -1,10 +1,19 @@
 """Support vectors that arrive a few at a time, and sums of exact kernel values over them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import kernels
 from rfx.parallel import matmul
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.types import Inputs
 
 # Support vectors whose kernel values are computed together, and rows that they are computed for.
 PIECE, ROWS = 2048, 4096
@@ -16,11 +25,12 @@ class Support:
     kernel, params: as for rfx.kernels. dtype: of the rows and the kernel values; coefficients and sums are float64.
     """
 
-    def __init__(self, kernel: str, params: dict, n_outputs: int, dtype=np.float32):
+    def __init__(self, kernel: str, params: dict[str, Any], n_outputs: int, dtype: DTypeLike = np.float32) -> None:
         self.kernel, self.params, self.dtype = kernel, params, np.dtype(dtype)
         self.n_rows = 0
         self._coef = np.zeros((PIECE, n_outputs))
-        self._pieces, self._prepared = [], []
+        self._pieces: list[np.ndarray] = []
+        self._prepared: list[kernels.Prepared] = []
 
     @property
     def coef(self) -> np.ndarray:
@@ -32,7 +42,7 @@ class Support:
         """(n_rows, d) a copy of the rows."""
         return np.concatenate(self._pieces) if self._pieces else np.zeros((0, 0), self.dtype)
 
-    def append(self, X, coef) -> None:
+    def append(self, X: Inputs, coef: np.ndarray) -> None:
         """Rows X (n, d), array or CSR, and coef (n, n_outputs) behind the others."""
         rows = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, self.dtype)
         stop = self.n_rows + len(rows)
@@ -49,7 +59,7 @@ class Support:
             rows = rows[room:]
             del self._prepared[len(self._pieces) - 1 :]
 
-    def values(self, X) -> np.ndarray:
+    def values(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f for the rows X (n, d)."""
         out = np.zeros((X.shape[0], self._coef.shape[1]))
         for number, piece in enumerate(self._pieces):

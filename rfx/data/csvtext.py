@@ -477,7 +477,7 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
     if len(columns[0]) != len(cells):
         raise DataError(f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart; write a quote in a cell as two")
     decimal = _DECIMAL.get(shape.separator)
-    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal)
+    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal, texts=True)
 
 
 def _check_repeated(raw, shape, starts, ends, lines):
@@ -532,12 +532,18 @@ def _column(series, forced: bool, commas: bool):
         return series.to_numpy(np.float64)
     codes, values = pandas.factorize(series)
     values = [str(value).strip() for value in values]
-    if not forced and _are_numbers(values, commas):
-        numbers = [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
-        return np.array([*numbers, np.nan])[codes]
+    if not forced and (found := numbers_of(values, commas)) is not None:
+        return np.array([*found, np.nan])[codes]
     numbers = {}
     place = [-1 if value in ABSENT else numbers.setdefault(value, len(numbers)) for value in values]
     return Words(np.array([*place, -1], np.int32)[codes], list(numbers))
+
+
+def numbers_of(values, commas) -> list[float] | None:
+    """The numbers of the cells of a column, nan for none, where all are some; commas: they may have a decimal comma."""
+    if not _are_numbers(values, commas):
+        return None
+    return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
 
 
 def _are_numbers(values, commas) -> bool:

@@ -34,7 +34,8 @@ class Table:
     file that each row begins at, None where it has none. own_target: the position of a column that the file itself calls the
     targets. index: the names of columns that the file itself calls the numbers of its rows. typed: the names of columns of words
     that the file itself calls words, also where they look like numbers; categorical: of those that it calls categories. decimal:
-    the decimal mark that goes with what separates the cells of a text, None where that says nothing.
+    the decimal mark that goes with what separates the cells of a text, None where that says nothing. texts: whether the numbers were
+    texts, too, which may have spelled them otherwise.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Table:
     typed: frozenset[str] = frozenset()
     categorical: frozenset[str] = frozenset()
     decimal: str | None = None
+    texts: bool = False
 
     @property
     def n_rows(self) -> int:

@@ -2,13 +2,19 @@
 
 import json
 import os
+from decimal import Decimal
 
 import numpy as np
 import pytest
+import scipy.sparse
 
-from rfx import methods
+from rfx import estimators, files, methods
 from rfx.cli import main
-from rfx.data import labelwords, svmtext
+from rfx.data import csvtext, labelwords, svmlight, svmtext, textstream
+from rfx.data.stream import Stream
+from rfx.data.table import Words
+from rfx.data.textstream import CsvSource, LibsvmSource
+from rfx.errors import DataError
 from rfx.options import LabelWeights
 
 pytestmark = pytest.mark.usefixtures("own_folders", "one_thread_here")
@@ -223,3 +229,216 @@ def test_the_compiled_reader_calls_no_label_plain_that_is_printed_otherwise(text
     assert not spelling.plain or labelwords.is_shortest(text)
     if len(text) < 5 and labelwords.is_shortest(text):
         assert spelling.plain
+
+
+# ------------------------------------------------------------------ labels that float64 does not have, in arrays
+
+BIG = [2**60 + 1, 2**60 + 2]
+
+
+def write_arrays(path, labels):
+    """A file of arrays, by its name, of rows whose first input tells the whole numbers `labels` apart."""
+    column, X = np.array(labels), np.array([[3.0 * (labels.index(label)), row % 7 / 10] for row, label in enumerate(labels)])
+    if path.suffix == ".npy":
+        np.save(path, np.column_stack([np.int64(10 * X), column]))
+    elif path.name.startswith("sparse"):
+        M = scipy.sparse.csr_matrix(X)
+        np.savez(path, data=M.data, indices=M.indices, indptr=M.indptr, shape=M.shape, format=np.array("csr"), y=column)
+    elif path.suffix == ".npz":
+        np.savez(path, X=X, y=column.astype(np.uint64) if path.name.startswith("unsigned") else column)
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        column = pyarrow.array([Decimal(label) for label in labels]) if path.name.startswith("decimal") else pyarrow.array(column)
+        column = column.dictionary_encode() if path.name.startswith("categories") else column
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": column}), path)
+    return path
+
+
+ARRAYS = ["t.npy", "t.npz", "unsigned.npz", "sparse.npz", "t.parquet", "decimal.parquet", "categories.parquet"]
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_whole_numbers_beyond_doubles_stay_apart_in_arrays(name, tmp_path, capfd):
+    data, model, out = write_arrays(tmp_path / name, BIG * 12), tmp_path / "m.npz", tmp_path / "out.svm"
+    code, _, err = run(capfd, *TRAIN, "--data", data, "--model", model)
+    assert code == 0, err
+    assert run(capfd, "predict", model, data)[1].split() == list(map(str, BIG * 12))
+    found, _ = eval_json(capfd, model, "--data", data)
+    assert found["accuracy"] == 1 and found["labels"] == list(map(str, BIG))
+    for words in (["convert", data, out], ["featurize", data, "-n", 3, "-o", out], ["featurize", data, "--model", model, "-o", out]):
+        assert run(capfd, *words, "--force")[0] == 0
+        assert [line.split()[0] for line in out.read_text().splitlines()] == list(map(str, BIG * 12))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+@pytest.mark.parametrize("labels", [["1.1", "1.10", "2.0"], ["007", "7"], ["10000000000000000001", "10000000000000000002"]])
+def test_rows_that_are_written_anew_keep_the_spelling_of_labels(labels, suffix, tmp_path, capfd):
+    data, other, out = (
+        write_table(tmp_path / f"t{suffix}", labels * 5),
+        write_table(tmp_path / f"o{suffix}", [*labels, "5.50"]),
+        tmp_path / "out",
+    )
+    for words in (
+        ["convert", data, out],
+        ["featurize", data, "-n", 3, "-o", out],
+        ["featurize", data, "-n", 3, "--train", data, "-o", out],
+    ):
+        assert run(capfd, *words, "--force")[0] == 0
+        assert [line.split()[0] for line in out.read_text().splitlines()] == labels * 5
+    assert run(capfd, "convert", other, out, "--train", data, "--force")[0] == 0
+    assert [line.split()[0] for line in out.read_text().splitlines()] == [*labels, "5.50"]
+
+
+def test_featurize_says_which_number_a_word_became(tmp_path, capfd):
+    data, out = write_table(tmp_path / "t.svm", ["cat", "dog"] * 5), tmp_path / "out"
+    assert run(capfd, "featurize", data, "-n", 3, "-o", out) == (0, "", "label 0\tcat\nlabel 1\tdog\n")
+
+
+@pytest.mark.parametrize("labels", [np.array(BIG * 20), np.array([2**63 + 1, 2**63 + 3] * 20, np.uint64), np.array([1, BIG[0]] * 20)])
+def test_estimators_keep_whole_numbers_beyond_doubles(labels, tmp_path, capfd):
+    X = np.array([[3.0 * (row % 2), row % 7 / 10] for row in range(40)])
+    fitted = estimators.RFClassifier(n_features=20, gamma=1, lam=1).fit(X, labels)
+    fitted.save(tmp_path / "m.npz")
+    again = estimators.load(tmp_path / "m.npz")
+    assert again.classes_.dtype == labels.dtype and (again.predict(X) == labels).all() and (fitted.predict(X) == labels).all()
+    svmlight.write(tmp_path / "t.svm", X, Words(np.arange(40, dtype=np.int32) % 2, list(map(str, labels[:2].tolist()))))
+    assert run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.svm")[1].split() == list(map(str, labels.tolist()))
+
+
+def test_words_of_numbers_in_an_array_keep_their_spelling(tmp_path, capfd):
+    labels = ["1.10", "1.1"] * 12
+    np.save(tmp_path / "t.npy", np.array([[str(3 * (label == "1.1")), f"0.{row % 7}", label] for row, label in enumerate(labels)]))
+    code, _, err = run(capfd, *TRAIN, "--data", tmp_path / "t.npy", "--task", "binary", "--model", tmp_path / "m.npz")
+    assert code == 0, err
+    assert run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.npy")[1].split() == labels
+
+
+# ------------------------------------------------------------------ rows that are not all in memory
+
+STREAM = ("train", "--method", "norma", "--gamma", 1, "--nu", 0.01, "--scaling", "none", "--seed", 0, "--epochs", 3, "--stream")
+STREAMED = [*SPELLED, (["1e0", "1", "2"], None), (["-0", "0", "1"], None), (["cat", "dog"], None), (["+1", "1", "-1"], None)]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+@pytest.mark.parametrize(("labels", "task"), STREAMED)
+def test_a_stream_has_the_classes_of_training_in_memory(labels, task, suffix, tmp_path, capfd):
+    data, more = write_table(tmp_path / f"t{suffix}", labels * 12), ("--task", task) if task else ()
+    said = []
+    for train, model in ((TRAIN, tmp_path / "m.npz"), (STREAM, tmp_path / "s.npz")):
+        code, _, err = run(capfd, *train, "--data", data, "--model", model, *more)
+        assert code == 0, err
+        said.append((methods.load(model).schema.labels, methods.load(model).task))
+    assert said[0] == said[1]
+    assert set(run(capfd, "predict", tmp_path / "s.npz", data)[1].split()) <= {label.removeprefix("+") for label in labels}
+
+
+@pytest.mark.parametrize("source", [LibsvmSource, CsvSource])
+@pytest.mark.parametrize(
+    ("first", "later"), [("12", "1.0"), (["1.0", "2"], "1.00"), ("ab", "c"), ("12", "10000000000000000001"), ("12", "cat")]
+)
+def test_what_is_read_once_refuses_a_label_that_it_could_not_know(source, first, later, tmp_path, monkeypatch):
+    suffix = ".svm" if source is LibsvmSource else ".csv"
+    data = write_table(tmp_path / f"t{suffix}", [*first] * 40 + [later])
+
+    def rows(chunk):
+        monkeypatch.setattr(files, "standard_input", lambda: open(data, "rb"))
+        found = LibsvmSource("-", 2, chunk=chunk) if source is LibsvmSource else CsvSource("-", chunk=chunk, task="multiclass")
+        if source is LibsvmSource:
+            found.learn("multiclass")
+        return list(Stream(found, 8))
+
+    with pytest.raises(DataError, match=f"label '{later}'|'{later}', which is not a number|'{later}' is not a number"):
+        monkeypatch.setattr(textstream, "HEAD", 200)
+        monkeypatch.setattr(csvtext, "_HEAD", 200)
+        rows(300)
+
+
+def test_a_stream_of_numbers_stays_one(tmp_path):
+    data = write_table(tmp_path / "t.svm", [f"{x:.2f}" for x in np.linspace(0, 30, 2000)])
+    source = LibsvmSource(data, chunk=2000)
+    assert source.learn(None) == "regression" and source.n_inputs == 2
+    np.testing.assert_array_equal(np.concatenate([y for _, y, _ in Stream(source, 100)]), np.linspace(0, 30, 2000).round(2))
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    pytest.importorskip("distributed")
+    from rfx import cluster
+
+    with cluster.connect("local:2") as client:
+        yield client.scheduler.address
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm", ".parquet"])
+@pytest.mark.parametrize("labels", [["1.1", "1.10", "2.0"], ["007", "7"], ["cat", "dog"], list(map(str, BIG))])
+def test_workers_have_the_classes_of_training_in_memory(labels, suffix, scheduler, tmp_path, capfd):
+    if suffix == ".parquet":
+        labels = BIG
+        data = write_arrays(tmp_path / "t.parquet", labels * 30)
+    else:
+        data = write_table(tmp_path / f"t{suffix}", labels * 30)
+    task = ("--task", "multiclass" if len(labels) > 2 else "binary")
+    code, _, err = run(capfd, *TRAIN, "--data", data, "--model", tmp_path / "m.npz", "--scheduler", scheduler, "--parts", 3, *task)
+    assert code == 0, err
+    assert run(capfd, "predict", tmp_path / "m.npz", data)[1].split() == list(map(str, labels * 30))
+
+
+# ------------------------------------------------------------------ words where numbers are needed
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm", ".parquet", ".npz"])
+@pytest.mark.parametrize("train", [TRAIN, STREAM])
+def test_a_word_is_no_target_of_a_regression(suffix, train, tmp_path, capfd):
+    data = tmp_path / f"t{suffix}"
+    if suffix == ".npz":
+        np.savez(data, X=np.arange(6.0).reshape(3, 2), y=np.array(["a", "cat", "b"]))
+    elif suffix == ".parquet":
+        pyarrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"a": [1.0, 2.0], "y": ["cat", "dog"]}), data)
+    else:
+        write_table(data, ["cat", "dog"] * 12)
+    if train is STREAM and suffix not in (".csv", ".svm"):
+        return
+    code, _, err = run(capfd, *train, "--data", data, "--task", "regression")
+    place = {".csv": "line 2", ".svm": "line 1"}.get(suffix, "row 1")
+    word = "a" if suffix == ".npz" else "cat"
+    assert code == 1 and f"{place}: the {'label' if suffix == '.svm' else 'target'} '{word}' is a word, but --task regression needs" in err
+
+
+def test_words_of_numbers_are_targets_of_a_regression(tmp_path, capfd):
+    labels = ["1.10", "2.0", "0.5"] * 12
+    np.savez(tmp_path / "t.npz", X=np.array([[3.0 * (row % 3), row % 7 / 10] for row in range(36)]), y=np.array(labels))
+    assert run(capfd, *TRAIN, "--data", tmp_path / "t.npz", "--task", "regression", "--model", tmp_path / "m.npz")[0] == 0
+    predicted = np.array(run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.npz")[1].split(), float)
+    assert methods.load(tmp_path / "m.npz").schema.labels is None and np.abs(predicted[:3] - [1.1, 2, 0.5]).max() < 0.5
+
+
+# ------------------------------------------------------------------ rfx check
+
+
+@pytest.mark.parametrize(("labels", "shown"), [(["cat", "dog"], "cat (12), dog (12)"), (["1.1", "1.10"], "1.1 (12), 1.10 (12)"),
+                                               (["+1", "-1"], "-1 (12), 1 (12)"),
+                                               (list(map(str, BIG)), f"{BIG[0]} (12), {BIG[1]} (12)")])  # fmt: skip
+def test_check_tells_the_labels_that_training_would_have(labels, shown, tmp_path, capfd):
+    code, out, _ = run(capfd, "check", write_libsvm(tmp_path / "t.svm", labels * 12))
+    assert code == 0 and out.endswith(f"24 rows, 2 columns, labels {shown}\n")
+
+
+def test_check_and_train_refuse_the_same_label_among_words(tmp_path, capfd):
+    data = tmp_path / "t.svm"
+    data.write_text("cat 1:2\n\ndog 1:x\n3 1:2\n1:3\n")
+    code, out, _ = run(capfd, "check", data)
+    assert code == 1 and [line.split(":", 1)[1] for line in out.splitlines()] == [
+        "3:7: the value 'x' is not a number",
+        "4:1: the label '3' is not a word, as the labels before are",
+        "5:1: the label '1:3' is not a word, as the labels before are",
+    ]
+    assert "line 4, column 1: the label '3' is not a word, as the labels before are" in run(capfd, *TRAIN, "--data", data)[2]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".svm"])
+def test_a_plus_sign_is_no_part_of_a_spelling(suffix, tmp_path, capfd):
+    data, model = write_table(tmp_path / f"t{suffix}", ["+1", "1", "-1.0"] * 12), tmp_path / "m.npz"
+    assert run(capfd, *TRAIN, "--data", data, "--model", model)[0] == 0
+    assert methods.load(model).schema.labels == ["-1.0", "1"]
+    assert eval_json(capfd, model, "--data", data)[0]["labels"] == ["-1.0", "1"]

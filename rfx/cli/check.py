@@ -37,14 +37,14 @@ def command(file, zero_based, header, encoding):
             X, y = sequences.parse(archives.read_plain(handle, name), name)
             click.echo(f"{name}: {_plural(X.shape[0], 'row')}, {_plural(X.shape[1], 'column')}, {_labels(*_counted(y))}")
             return
-        found = scan.Scan(handle, zero_based)
+        found = scan.Scan(handle, zero_based, name)
         for line, column, message in found.problems():
             click.echo(f"{name}:{line}:{column}: {message}")
             count += 1
     if count:
         click.echo(f"rfx: {count:,} problem{'s' if count > 1 else ''} in {name}", err=True)
         sys.exit(1)
-    labels = _labels(found.labels, found.counts, found.low, found.high, found.mean)
+    labels = _labels(found.labels, found.counts, found.low, found.high, found.mean, found.spelled())
     click.echo(f"{name}: {_plural(found.rows, 'row')}, {_plural(found.columns, 'column')}, {labels}")
 
 
@@ -86,9 +86,12 @@ def _plural(count, word):
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _labels(labels, counts, low, high, mean):
+def _labels(labels, counts, low, high, mean, spelled=None):
     from rfx.data.tasks import number_text
 
+    if spelled is not None:
+        shown = [f"{label} ({count:,})" for label, count in spelled.items()]
+        return f"labels {', '.join(shown)}" if len(shown) <= _MOST_LABELS else f"{len(shown):,} different labels"
     if labels is not None and len(labels) <= _MOST_LABELS:
         return "labels " + ", ".join(f"{number_text(label)} ({count:,})" for label, count in zip(labels, counts))
     number = "very many" if labels is None else f"{len(labels):,}"

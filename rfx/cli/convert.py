@@ -26,14 +26,16 @@ def command(source, output, train, target, ignore, categorical, dates, header, m
     rfx convert test.csv test.libsvm --target price --missing mean --train train.csv
     """
     from rfx import files
-    from rfx.data import svmlight, tables
+    from rfx.data import labelwords, svmlight, tables
     from rfx.data.reading import Reading
 
     files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
     given = Reading(**reading(target, ignore, categorical, dates, header, missing, encoding), zero_based=zero_based or None)
-    (X, y), _, schema, *_ = tables.training_rows(source if train is None else train, given, lambda n: (None, None), "regression")
-    if train is not None:
-        X, y = tables.other_rows(source, schema, X.shape[1], given, strict=strict)
+    if train is None:
+        X, y, schema = tables.written_rows(source, given)
+    else:
+        (X, _), _, schema, *_ = tables.training_rows(train, given, lambda n: (None, None), labelwords.KEPT)
+        X, y, schema = tables.written_rows(source, given, X.shape[1], schema, strict=strict)
     svmlight.write(output, X, y, zero_based)
     names = [] if schema is None or schema.inputs is None else schema.titles()
     labels = [] if schema is None or schema.labels is None else schema.labels

@@ -92,6 +92,8 @@ def command(
 ):
     """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set by its name, of its test rows.
 
+    Labels that are words become 0, 1, …; which became which is printed to standard error.
+
     Files are LIBSVM text, CSV, TSV, .npz, .npy or Parquet; a table is read as --train's or the model's was, where one is given.
 
     Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows; --train names others.
@@ -105,9 +107,10 @@ def command(
 
     from rfx import features, files, kernels
     from rfx.cli.rows import labelled_rows
-    from rfx.data import load, registry, svmlight
+    from rfx.data import labelwords, load, registry, svmlight
     from rfx.data.reading import Reading
     from rfx.data.scaling import Scaler
+    from rfx.data.table import Words
     from rfx.errors import UsageError
     from rfx.fitting import memory
 
@@ -120,7 +123,7 @@ def command(
         if train is not None:
             raise UsageError(f"--train is {train}, but --model {model} has the scaling and the features; give one of the two")
         trained = methods.load(model)
-        X, y = labelled_rows(source, trained.info["n_inputs"], asked, trained.schema, trained.letters)
+        X, y, labels = labelled_rows(source, trained.info["n_inputs"], asked, trained.schema, trained.letters)
         scaler = trained.preprocessing.scaler
         if not hasattr(trained.model, "map"):
             raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
@@ -130,9 +133,9 @@ def command(
         kind.check_variant(kernel, n_features, variant)
         if train is None and registry.has(source.partition(":")[0]):
             train = source
-        taught = None if train is None else load(train, zero_based=zero_based, reading=asked)
+        taught = None if train is None else load(train, zero_based=zero_based, reading=asked, task=labelwords.KEPT)
         learnt, schema = (None, None) if taught is None else (taught.X_train, taught.schema)
-        X, y = labelled_rows(source, None if learnt is None else learnt.shape[1], asked, schema)
+        X, y, labels = labelled_rows(source, None if learnt is None else learnt.shape[1], asked, schema)
         learnt = X if learnt is None else learnt
         memory.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
@@ -146,4 +149,6 @@ def command(
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with svmlight.open_output(output) as handle:
         for rows, Z in feature_map.row_blocks(scaler.transform(X, dtype=feature_map.dtype), scale):
-            svmlight.write_rows(handle, Z, y[rows])
+            svmlight.write_rows(handle, Z, y.rows(rows) if isinstance(y, Words) else y[rows])
+    for number, label in enumerate(labels or ()):
+        click.echo(f"label {number}\t{label}", err=True)

@@ -22,14 +22,15 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
 
 
 def labelled_rows(source: str, n_inputs: int | None, reading, schema=None, letters=None):
-    """(X, y): the test part of a named data set (all of it where it has none), or all rows of a file, with their targets.
+    """(X, y, labels): the test part of a named data set (all of it where it has none), or all rows of a file, with their targets.
+
+    y is numbers, or Words of numbers with a spelling of their own. labels: the words that y stands for, None where there are none.
 
     n_inputs, schema, letters: of the rows that taught what is needed, None where these do themselves; a table is then read as
     `reading` (Reading) has it. Raises DataError when a file has more columns than these.
     """
     if registry.has(source.partition(":")[0]):
         loaded = load(source)
-        return (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
-    if n_inputs is not None:
-        return tables.other_rows(source, schema, n_inputs, reading, letters, strict=True)
-    return tables.training_rows(source, reading, lambda count: (None, None), "regression")[0]
+        return *((loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)), None
+    X, y, schema = tables.written_rows(source, reading, n_inputs, schema, letters, strict=True)
+    return X, y, None if schema is None else schema.labels

@@ -47,8 +47,8 @@ def _refused(name, what):
 def npy(file, name: str, forced=_none_forced) -> Table:
     """The array of a .npy file, a row of numbers or words a row; the file is a binary handle.
 
-    forced: a function of the columns' titles and of whether these are names, giving the positions of columns that stay words
-    though all of them are numbers.
+    forced: a function of the columns' titles and of whether these are names, giving the positions of columns that are words
+    though all of them are numbers: texts as they are, whole numbers with all their digits.
     """
     with _refused(name, ".npy file"):
         form = _Form.of(file, "it", name)
@@ -130,17 +130,20 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
     if y is not None and y.shape != (array.shape[0],):
         raise DataError(f"{name} has {array.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}")
     titles = [str(number) for number in range(1, array.shape[1] + 1)] if names is None else names
-    if array.dtype.kind in "US":
-        columns = _of_words(array, titles, name, forced(titles, names is not None))
+    as_words, texts = forced(titles, names is not None), array.dtype.kind in "US"
+    if texts:
+        columns = _of_words(array, titles, name, as_words)
     elif array.dtype.kind in "fiub":
         columns = list(np.array(array.T, np.float64, order="C"))
+        if array.dtype.kind in "iu":
+            columns = [_digits(array[:, place]) if place in as_words else column for place, column in enumerate(columns)]
     else:
         raise _no_numbers(array, name, "its array")
     if y is None:
-        return Table(name, titles, names is not None, columns)
-    own = vector(y, name)
-    typed = frozenset({"y"}) if isinstance(own, Words) else frozenset()
-    return Table(name, [*titles, "y"], names is not None, [*columns, own], own_target=len(columns), typed=typed)
+        return Table(name, titles, names is not None, columns, texts=texts)
+    own = vector(y, name, len(titles) in as_words)
+    typed = frozenset({"y"}) if y.dtype.kind in "US" else frozenset()
+    return Table(name, [*titles, "y"], names is not None, [*columns, own], own_target=len(columns), typed=typed, texts=texts)
 
 
 def _of_words(array, titles, name, forced):
@@ -170,13 +173,21 @@ def _no_numbers(array, name, what):
     return DataError(f"{name}: {what} has {found}; numbers or words are needed")
 
 
-def vector(y, name):
-    """A column of an array (n,) of numbers or words."""
+def vector(y, name, as_words=False):
+    """A column of an array (n,) of numbers or words; as_words: whole numbers become words, with all their digits."""
     if y.dtype.kind in "US":
         return _words(y, name)
+    if as_words and y.dtype.kind in "iu":
+        return _digits(y)
     if y.dtype.kind not in "fiub":
         raise _no_numbers(y, name, "the array of targets")
     return y.astype(np.float64)
+
+
+def _digits(values) -> Words:
+    """A column of whole numbers (n,) as words of all their digits, which a float64 does not have from 2^53 on."""
+    found, codes = np.unique(values, return_inverse=True)
+    return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
 
 
 def _words(values, name) -> Words:
@@ -207,7 +218,8 @@ def npz(file, name: str, forced=_none_forced):
     y is (n, k), k targets a row.
 
     X is called X or data, y is called y, target or labels and may be missing; feature_names are the columns' names. A matrix that
-    scipy.sparse.save_npz wrote is sparse X, also beside y. Other arrays are not read. forced: as of npy.
+    scipy.sparse.save_npz wrote is sparse X, also beside y. Other arrays are not read. forced: as of npy; y is behind the columns of X,
+    and beside sparse X the only one.
     """
     with _refused(name, ".npz file"):
         with zipfile.ZipFile(file) as archive:
@@ -225,7 +237,8 @@ def npz(file, name: str, forced=_none_forced):
             X = _sparse(arrays)
             if y is not None and y.ndim not in (1, 2):
                 raise DataError(f"{name} has {X.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}")
-            return X, None if y is None else _beside(_numbers(y, name) if y.ndim == 2 else vector(y, name), X, name)
+            column = None if y is None else _numbers(y, name) if y.ndim == 2 else vector(y, name, 0 in forced([], False))
+            return X, None if y is None else _beside(column, X, name)
     X = next(arrays[key] for key in _INPUTS if key in arrays)
     if y is not None and y.ndim == 2 and y.shape[1] > 1:
         return _numbers(X, name), _beside(_numbers(y, name), X, name)
@@ -327,12 +340,10 @@ def _no_parquet(name, error) -> DataError:
     return DataError(f"{name} is no Parquet file that can be read ({reason:.200})")
 
 
-def parquet(file, name: str, exact: frozenset = frozenset()) -> Table:
-    """The columns of a Parquet file, a binary handle: numbers, truth values and words.
-
-    exact: the names of columns that are wanted as words although they are numbers.
-    """
-    content = ParquetGroups(file, name, exact)
+def parquet(file, name: str, forced=_none_forced) -> Table:
+    """The columns of a Parquet file, a binary handle: numbers, truth values and words. forced: as of npy."""
+    content = ParquetGroups(file, name)
+    content.exact = frozenset(content.schema.names[position] for position in forced(content.schema.names, True))
     if not content.n_rows or not content.n_columns:
         raise DataError(f"{name} has no rows or no columns")
     _check_size(content.n_columns * (_A_COLUMN + 8 * content.n_rows), name)
@@ -505,10 +516,10 @@ def _arrow(column, title, name, as_words):
     if types.is_decimal(kind):
         column = column.cast(pyarrow.string())  # as a text has it: the cast to float64 is not to the nearest one
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        if not (as_words and types.is_integer(kind)):
+        if not as_words or types.is_floating(kind):
             values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
             return words_of_numbers(values) if as_words else values
-        column = column.cast(pyarrow.string())  # all its digits
+        column = _without_zeros(column.cast(pyarrow.string()))  # all its digits
         kind = column.type
     if types.is_duration(kind):
         values = np.asarray(column.cast(pyarrow.int64()).cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
@@ -519,6 +530,13 @@ def _arrow(column, title, name, as_words):
         except pyarrow.ArrowException:
             raise _not_read(name, title, kind) from None
     return _numbered(column.dictionary_encode(), title, name)
+
+
+def _without_zeros(column):
+    """Decimal numbers without the zeros that their type puts behind them: 1.50 is 1.5, and 2.00 is 2."""
+    import pyarrow.compute
+
+    return pyarrow.compute.replace_substring_regex(column, r"^(-?[0-9]+(?:\.[0-9]*[1-9])?)\.?0*$", r"\1")
 
 
 def _numbered(column, title, name) -> Words:

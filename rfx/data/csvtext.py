@@ -481,7 +481,7 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
     columns = _cells(raw, shape, separator, forced)
     if len(columns[0]) != len(cells):
         raise DataError(f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart; write a quote in a cell as two")
-    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal, doubtful=DOUBTFUL, dotted=dotted)
+    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal, doubtful=DOUBTFUL, dotted=dotted, texts=True)
 
 
 def _check_repeated(raw, shape, starts, ends, lines):
@@ -623,16 +623,18 @@ def _column(series, forced: bool, commas: bool):
         return series.to_numpy(np.float64)
     codes, values = pandas.factorize(series)
     values = [str(value).strip() for value in values]
-    if not forced and _are_numbers(values, commas):
-        return _numbers(values)[codes]
+    if not forced and (found := numbers_of(values, commas)) is not None:
+        return np.array([*found, np.nan])[codes]
     numbers = {}
     place = [-1 if value in ABSENT and value != DOUBTFUL else numbers.setdefault(value, len(numbers)) for value in values]
     return Words(np.array([*place, -1], np.int32)[codes], list(numbers))
 
 
-def _numbers(values) -> np.ndarray:
-    """The numbers of the different cells of a column, and nan behind them."""
-    return np.array([*(np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values), np.nan])
+def numbers_of(values, commas) -> list[float] | None:
+    """The numbers of the cells of a column, nan for none, where all are some; commas: they may have a decimal comma."""
+    if not _are_numbers(values, commas):
+        return None
+    return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
 
 
 def _are_numbers(values, commas) -> bool:
@@ -660,8 +662,9 @@ def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUN
         for position in words - forced if found else ():
             # some of 1,234 and 1,5 are marks of thousands in a part alone, and decimals beside the others
             values = found.columns[position].values
-            if _are_numbers(values, shape.separator == ";"):
-                found.columns[position] = _numbers(values)[found.columns[position].codes]
+            numbers = numbers_of(values, shape.separator == ";")
+            if numbers is not None:
+                found.columns[position] = np.array([*numbers, np.nan])[found.columns[position].codes]
         return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfx.data import written
+from rfx.data import labelwords, written
 from rfx.data.reading import MISSING, Reading, typed
 from rfx.data.schema import Input, Schema
 from rfx.data.table import Table, Words, add_dotted, check_finite, is_code_among, words_of_numbers
@@ -31,12 +31,13 @@ class Learner:
     """A Schema from the rows of tables, one after the other.
 
     bounded: keep nothing that grows with the number of rows, for a stream; medians and most frequent numbers are then refused.
+    regression: the targets must be numbers.
     """
 
-    def __init__(self, reading: Reading, bounded: bool = False):
+    def __init__(self, reading: Reading, bounded: bool = False, regression: bool = False):
         if reading.missing not in MISSING:
             raise UsageError(f"--missing is {reading.missing!r:.80}; it must be one of {', '.join(MISSING)}")
-        self.reading, self.bounded, self.n_rows = reading, bounded, 0
+        self.reading, self.bounded, self.regression, self.n_rows = reading, bounded, regression, 0
         self.target = self.columns = None
         self.dotted: dict[int, str] = {}
 
@@ -237,6 +238,9 @@ class Learner:
             raise DataError(f"{trouble.sentence(table, self.target)}; correct the cells, or name another column with --target") from None
         if form is not None and form.kind == "numbers":
             log.warning("%s: the targets are read as numbers: %s", table.name, seen.example(form))
+        if labels is not None and self.regression:
+            seen.check_numbers(table.name)
+            labels = None
         return labels, form
 
     # ------------------------------------------------------------------ what can't be used
@@ -517,6 +521,13 @@ class _Seen:
             return None, None
         return (None, form) if categories is None else (sorted(self.words), None)
 
+    def check_numbers(self, name) -> None:
+        """Refuse, with a DataError, words among the targets of a regression; words that are numbers are none."""
+        word = next((word for word in self.words if labelwords.value(word) is None), None)
+        if word is not None:
+            place, word = self.places.get(self.kinds.get(word), (name, word))
+            raise labelwords.no_number(place, word, "the target")
+
     def example(self, form) -> str:
         """A text of the column and the number that it is."""
         word = next((word for word in self.words if self.kinds[word] == "written"), next(iter(self.words)))
@@ -544,6 +555,6 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
     return replace(schema, inputs=inputs)
 
 
-def learn(table: Table, reading: Reading) -> Schema:
-    """The schema of a table's rows."""
-    return Learner(reading).update(table).finish()
+def learn(table: Table, reading: Reading, regression: bool = False) -> Schema:
+    """The schema of a table's rows; regression: the targets must be numbers."""
+    return Learner(reading, regression=regression).update(table).finish()

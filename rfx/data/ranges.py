@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from rfx import files
-from rfx.data import archives, arrayfiles, csvtext, encodings, foreign, svmtext, tables
+from rfx.data import archives, arrayfiles, csvtext, encodings, foreign, labelled, labelwords, tables
 from rfx.data.scan import LONGEST_LINE
 from rfx.errors import DataError, UsageError
 
@@ -182,14 +182,21 @@ def _check_mark(head, path):
         raise DataError(f"{path} is {mark[0]}, which workers can't read in parts; save it in UTF-8")
 
 
+def first_word(piece: Piece) -> DataError | None:
+    """The refusal of words as targets of a regression where the first label of a LIBSVM text is one."""
+    with opened(piece.path) as file:
+        head = archives.open_plain(file).read(_HEAD).removeprefix(_MARK)
+    return labelwords.first_word(head, piece.path) if labelwords.recognised(head) else None
+
+
 # ---------------------------------------------------------------------- rows
 
 
 class LibsvmRanges:
-    """Rows of LIBSVM text."""
+    """Rows of LIBSVM text. labels: their reader, by default of such as are numbers."""
 
-    def __init__(self, zero_based: bool = False):
-        self.zero_based = zero_based
+    def __init__(self, zero_based: bool = False, labels: labelled.Reader | None = None):
+        self.zero_based, self.labels = zero_based, labels or labelled.Reader(numbers=True)
 
     def chunks(self, piece):
         """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as wide as the chunk's largest index."""
@@ -197,14 +204,24 @@ class LibsvmRanges:
 
         for raw, begin in texts(piece):
             raw = raw if begin else raw.removeprefix(_MARK)
-            labels, indptr, indices, values, bad = svmtext.parse(raw, self.zero_based)
-            if bad >= 0:
-                end = raw.find(b"\n", bad)
-                column, message = next(svmtext.line_problems(raw[bad : end if end >= 0 else len(raw)], self.zero_based))
-                raise DataError(f"{piece.path}, the line at byte {begin + bad:,}, column {column}: {message}")
-            if len(labels):
-                width = int(indices.max()) + 1 if len(indices) else 0
-                yield scipy.sparse.csr_matrix((values, indices, indptr), (len(labels), width)), labels
+            found = self.labels.parse(raw, self.zero_based, piece.path)
+            if found.bad >= 0:
+                column, message = found.problem(self.zero_based)
+                raise DataError(f"{piece.path}, the line at byte {begin + found.bad:,}, column {column}: {message}")
+            if len(found.y):
+                y = self.labels.targets(found, piece.path)
+                yield scipy.sparse.csr_matrix((found.values, found.indices, found.indptr), (len(y), found.width)), y
+
+    def spellings(self, piece, worded: bool) -> labelwords.Spellings:
+        """How the labels of a piece are spelled; worded: they are words."""
+        found = labelwords.Spellings(labelwords.MOST)
+        for raw, begin in texts(piece):
+            stretch = labelled.parse(raw if begin else raw.removeprefix(_MARK), self.zero_based, piece.path, worded=worded)
+            if stretch.bad < 0:
+                labelled.count(found, stretch)
+            if found.full:
+                break
+        return found
 
 
 class TableRanges:
@@ -245,6 +262,10 @@ class TableRanges:
             if table is not None:
                 yield table
 
+    def spellings(self, piece, position: int) -> labelwords.Spellings:
+        """How the targets of a piece, which are read as words, are spelled."""
+        return tables.spellings(self.tables(piece), position)
+
     def chunks(self, piece):
         """(X, y) of the rows of a piece, as the schema has them."""
         for table in self.tables(piece):
@@ -264,6 +285,13 @@ class Pieces:
     def tables(self):
         for piece in self.pieces:
             yield from _said(piece.path, self.reader.tables(piece))
+
+    def spellings(self, how) -> labelwords.Spellings:
+        """How the labels are spelled; how: as `spellings` of the reader has it."""
+        found = labelwords.Spellings(labelwords.MOST)
+        for piece in self.pieces:
+            found.merge(next(_said(piece.path, map(self.reader.spellings, [piece], [how]))))
+        return found
 
 
 class Arrays:

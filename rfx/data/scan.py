@@ -3,7 +3,7 @@
 import numpy as np
 
 from rfx import files
-from rfx.data import archives, encodings, svmtext
+from rfx.data import archives, encodings, labelled, labelwords, svmtext
 from rfx.errors import DataError
 
 PIECE = 8 << 20  # bytes that are read and parsed together
@@ -18,16 +18,28 @@ class Scan:
     when there are more than MOST_LABELS of them; low, high and mean of the labels.
     """
 
-    def __init__(self, handle, zero_based: bool = False):
-        """handle: what reads plain text, such as a Plain; what its read raises is passed on."""
+    def __init__(self, handle, zero_based: bool = False, name: str | None = None):
+        """handle: what reads plain text, such as a Plain; what its read raises is passed on.
+
+        name: of the text, where its labels may be words, as in training: where the first one is, all must be.
+        """
         self._handle, self._zero_based, self._line, self._text = handle, zero_based, 1, False
         self.rows = self.columns = 0
         self.labels, self.counts = np.zeros(0), np.zeros(0, np.int64)
         self.low, self.high, self._sum = np.inf, -np.inf, 0.0
+        self._name, self._worded, self._spellings = name, None if name else False, labelwords.Spellings(MOST_LABELS)
 
     @property
     def mean(self) -> float:
         return self._sum / self.rows
+
+    def spelled(self) -> dict[str, int] | None:
+        """The rows of each label, where some are words, or are spelled otherwise than rfx prints their numbers; None elsewhere."""
+        found = self._spellings
+        if found.full or (not self._worded and all(map(labelwords.printed, found.counts))):
+            return None
+        labels = labelwords.ascending(found.counts, None if self._worded else found.numbers.values())
+        return {label: found.counts[label] for label in labels}
 
     def problems(self):
         """Yield (line, column, message) for every problem, in order; nothing for a text that `svmlight.read` would take.
@@ -41,16 +53,19 @@ class Scan:
                 clean = False
                 continue
             self._text = True
-            labels, indptr, indices, _, bad = svmtext.parse(raw, self._zero_based)
-            if bad < 0:
-                self._count(labels, indices)
+            text, words, odd = self._numbered(raw)
+            found = labelled.of_numbers(text, words, self._zero_based)
+            if found.bad < 0 and not odd:
+                self._count(found)
             elif clean and b"\0" in raw:
                 yield 1, 1, "this is a binary file, not LIBSVM text"
                 return
             else:
                 clean = False
-                yield from self._described(raw, last)
+                lines = [(self._line + above, column, message) for above, column, message in odd]
+                yield from sorted([*lines, *self._described(text, last)]) if odd else self._described(text, last)
             self._line += raw.count(b"\n")
+            del text, found  # before the next piece is read
         if not self._text and clean:
             yield 1, 1, "the file is empty"
         elif not self.rows and clean:
@@ -79,12 +94,23 @@ class Scan:
                 rest += data
             data = following
 
-    def _count(self, labels, indices):
+    def _numbered(self, raw):
+        """(the text with numbers as labels, the words where it has some, what is wrong with these)."""
+        if self._worded is None and labelwords.begins(raw):
+            self._worded = labelwords.recognised(raw)
+        if not self._worded:
+            return raw, None, []
+        encodings.check(raw, self._name, self._line)
+        return labelwords.renumbered(raw)
+
+    def _count(self, found):
+        labels = found.y
         if not len(labels):
             return
         self.rows += len(labels)
-        if len(indices):
-            self.columns = max(self.columns, int(indices.max()) + 1)
+        self.columns = max(self.columns, found.width)
+        if self._name and not self._spellings.full:
+            labelled.count(self._spellings, found)
         self.low, self.high, self._sum = min(self.low, labels.min()), max(self.high, labels.max()), self._sum + labels.sum()
         if self.labels is None:
             return

@@ -379,19 +379,22 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
 def places(values: Words, labels: list[str], name: str) -> np.ndarray:
     """(n,) float64 the places of words among the labels; those that are not among them come behind, with one warning.
 
-    A word is found by its spelling, else by its number where that is one label's alone. DataError where none is found.
+    A word is found by its spelling, else by its number where that is one label's alone. DataError where none is found. Where the
+    labels are OpenLabels, new words become some of them.
     """
     found = labelwords.matched(values.values, labels)
     known = {word: place for word, place in zip(values.values, found) if place >= 0}
     new = [word for number, word in enumerate(values.values) if word not in known and (values.codes == number).any()]
-    if new and len(new) == len(values.values):
+    extra = {word: len(labels) + place for place, word in enumerate(new)}
+    if isinstance(labels, labelwords.OpenLabels):
+        labels.extend(new)
+    elif new and len(new) == len(values.values):
         raise DataError(
             f"none of the labels of {name} ({', '.join(new[:_SHOWN]):.200}) is among the model's ({', '.join(labels[:_SHOWN]):.200})"
         )
-    if new:
+    elif new:
         message = f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200}; {NEVER_SEEN}"
         warnings.warn(message, RfxWarning, stacklevel=2)
-    extra = {word: len(labels) + place for place, word in enumerate(new)}
     return np.array([known.get(word, extra.get(word, -1)) for word in values.values], np.float64)[values.codes]
 
 

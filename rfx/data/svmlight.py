@@ -17,10 +17,12 @@ import scipy.sparse
 
 from rfx import files, terminal
 from rfx.data import archives, encodings, labelwords, schema, sequences, svmtext, textcache
+from rfx.data.table import Words
 from rfx.errors import DataError, RfxWarning
 
 _VALUES_A_BLOCK = 1 << 16
 _HEAD = 1 << 16  # bytes that tell what a file is
+_KEPT = "\0"  # behind a label that is written as it is spelled
 
 
 class Text:
@@ -81,7 +83,7 @@ class Labels:
             return y
         if self.known:
             source = text()
-            return schema.places(labelwords.of_numbers(y) if plain else labelwords.spelled(source.raw), self.names, source.name)
+            return schema.places(labelwords.of_rows(source.raw, y, plain), self.names, source.name)
         if plain or self.task == "regression":
             return y
         source = text()
@@ -159,6 +161,8 @@ def _worded(text, zero_based, labels):
     _, *arrays = _parsed(Text(text.path or "-", raw), zero_based)
     if labels.optional:
         return [np.zeros(len(words.codes)), *arrays]
+    if labels.task == "regression":
+        raise labelwords.first_word(text.raw, text.name)
     if labels.known and labels.names is None:
         raise DataError(f"{text.name} has words as labels ({', '.join(words.values[:5]):.100}), but the model's are numbers")
     if not labels.known:
@@ -220,7 +224,7 @@ def _row_lines(raw):
 
 
 def write(path, X, y, zero_based=False, precision=None):
-    """Write X (n, d), dense or sparse, and y (n,) as a LIBSVM file.
+    """Write X (n, d), dense or sparse, and y (n,), numbers or Words, as a LIBSVM file.
 
     `path`: a path (written beside it and moved into place when complete), `-` (standard output) or a binary handle.
     `precision`: significant digits; None writes the shortest text that reads back to the same float64 (float32 input:
@@ -270,7 +274,7 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
     """Append rows X (n, d), y (n,) to a binary handle; `write` has the format. Call it block by block to stream."""
     sparse = scipy.sparse.issparse(X)
     X = X.tocsr() if sparse else np.asarray(X)
-    y = np.asarray(y)
+    y, names = (y.codes, y.values) if isinstance(y, Words) else (np.asarray(y), None)
     if X.ndim != 2 or y.shape != (X.shape[0],):
         raise DataError(f"{X.shape[0]} rows and labels of shape {y.shape} don't make a LIBSVM file")
     if sparse and not X.has_sorted_indices:
@@ -287,7 +291,9 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
             indptr = np.searchsorted(rows, np.arange(len(labels) + 1))
         if not (np.isfinite(values).all() and np.isfinite(labels).all()):
             raise DataError(f"rows {start + 1} to {start + len(labels)} hold nan or infinity, which LIBSVM text can't")
-        handle.write(_formatted(labels, indptr, columns.astype(np.int64) + (not zero_based), values, precision))
+        # Labels are few: always exact, so that the classes stay the same numbers.
+        texts = map(repr, labels.astype(np.float64).tolist()) if names is None else (names[code] + _KEPT for code in labels.tolist())
+        handle.write(_formatted(texts, indptr, columns.astype(np.int64) + (not zero_based), values, precision))
 
 
 def _formatted(labels, indptr, columns, values, precision):
@@ -296,10 +302,8 @@ def _formatted(labels, indptr, columns, values, precision):
     form = "%d:%r" if precision is None else f"%d:%.{precision}g"
     values = values.astype(np.float64) if precision is None else values
     entries = list(map(form.__mod__, zip(columns.tolist(), values.tolist())))
-    # Labels are few: always exact, so that the classes stay the same numbers.
-    names = map(repr, np.asarray(labels, np.float64).tolist())
     bounds = indptr.tolist()
-    return _lines([name, *entries[a:b]] for name, a, b in zip(names, bounds, bounds[1:])).encode("ascii")
+    return _lines([name, *entries[a:b]] for name, a, b in zip(labels, bounds, bounds[1:])).encode("ascii")
 
 
 def numbers(values) -> str:
@@ -309,7 +313,7 @@ def numbers(values) -> str:
 
 
 def _lines(rows) -> str:
-    """One line for each row of words, whole numbers without the `.0` of repr."""
+    """One line for each row of words, whole numbers without the `.0` of repr but where _KEPT follows."""
     text = "\n".join([*map(" ".join, rows), ""])
-    # two passes over the text instead of a call for every number
-    return text.replace(".0 ", " ").replace(".0\n", "\n")
+    # passes over the text instead of a call for every number
+    return text.replace(".0 ", " ").replace(".0\n", "\n").replace(_KEPT, "")

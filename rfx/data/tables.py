@@ -28,6 +28,7 @@ _SUFFIXES = {
 _HEAD = 1 << 16
 log = logging.getLogger(__name__)
 TABLES = ("csv", "tsv", "npy", "npz", "parquet")
+_ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": arrayfiles.parquet}
 
 
 def kind_of_name(path) -> str | None:
@@ -152,22 +153,24 @@ class File:
             return self._csv(reading, schema)
         self.format = FileFormat(self.kind)
         with self.open() as handle:
-            if self.kind == "parquet":
-                by_name = schema is not None and schema.inputs is not None and schema.named
-                exact = schema.words() if by_name else frozenset(reading.categorical)
-                return arrayfiles.parquet(handle, self.name, exact)
-            read = {"npy": arrayfiles.npy, "npz": arrayfiles.npz}[self.kind]
-            return read(handle, self.name, lambda titles, named: self._forced(titles, named, schema))
+            forced = lambda titles, named: self._forced(titles, named, schema, reading)
+            return _ARRAYS[self.kind](handle, self.name, forced)
 
-    def _forced(self, titles, named, schema) -> frozenset[int]:
-        """The positions of the columns of an array that are words by the schema; the targets may not be among the titles."""
+    def _forced(self, titles, named, schema, reading) -> frozenset[int]:
+        """The positions of the columns of arrays or Parquet that are words by the schema, the targets' one behind where it is not
+        among the titles."""
+        if schema is None and self.kind == "parquet":
+            return words_of(csvtext.Dialect(",", True, tuple(titles), self.name), None, reading)
         if schema is None or schema.inputs is None:
-            return frozenset()
+            return frozenset() if schema is None or schema.labels is None else frozenset({len(titles)})
         at = schema.target[1] if schema.target else len(titles)
         lacking = len(titles) == schema.size - 1 and not (named and schema.named)
         names = [*titles[:at], "", *titles[at:]] if lacking else titles
         found = words_of(csvtext.Dialect(",", named, tuple(names), self.name), schema)
-        return frozenset(position - (position > at) for position in found - {at}) if lacking else found
+        if lacking or schema.target is None:
+            own = frozenset() if schema.labels is None else frozenset({len(titles)})
+            return own | frozenset(position - (lacking and position > at) for position in found - {at})
+        return found
 
     def _csv(self, reading, schema):
         shape = self.dialect(reading, schema)
@@ -184,9 +187,16 @@ class File:
         return found
 
     def words(self, position: int) -> Words:
-        """A column of a CSV text that was read, of all rows, as its cells are spelled."""
-        shape, forced = self._read
-        return self._cells(shape, forced | {position}).columns[position]
+        """A column that was read as numbers, of all rows, as words: as its cells are spelled, or with all the digits of whole numbers.
+
+        Of other numbers it is the numbers again.
+        """
+        if self.kind in ("csv", "tsv"):
+            shape, forced = self._read
+            return self._cells(shape, forced | {position}).columns[position]
+        with self.open() as handle:
+            again = _ARRAYS[self.kind](handle, self.name, lambda titles, named: frozenset({position}))
+        return again.columns[position] if isinstance(again, Table) else again[1]
 
 
 def words_of(shape: csvtext.Dialect, schema: Schema | None, reading: Reading | None = None) -> frozenset[int]:
@@ -313,44 +323,61 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
             raise UsageError(f"{option} is for tables such as CSV, but {name} is LIBSVM text")
 
 
-def plain_rows(content, name: str):
+def plain_rows(content, name: str, task: str | None = None):
     """X, y and the Schema, None for labels that are numbers, of a matrix and its column of targets, or (n, k) targets."""
     X, column = content
     if column is None:
         raise DataError(f"{name} has no targets y")
     if getattr(column, "ndim", 1) == 2:
         return X, column, None
+    table = Table(name, ["y"], True, [column])
     if isinstance(column, Words):
         words = {column.values[code] for code in column.codes if code >= 0}
-        same = all(labelwords.value(word) is not None for word in words)
-        schema = Schema(labels=labelwords.ascending(words, list(map(float, words)) if same else None))
-        return X, places(column, schema.labels, name), schema
-    return X, encode_labels(Table(name, ["y"], True, [column]), 0, None), None
+        same = labelwords.are_numbers(words)
+        if task == "regression" and not same:
+            row = next(row for row, code in enumerate(column.codes) if labelwords.value(column.values[code]) is None)
+            raise labelwords.no_number(table.place(row), column.values[column.codes[row]], "the target")
+        if task != "regression":
+            schema = Schema(labels=labelwords.ascending(words, list(map(float, words)) if same else None))
+            return X, places(column, schema.labels, name), schema
+    return X, encode_labels(table, 0, None), None
 
 
-def _spelled(file: File, content: Table, schema: Schema, y, train, task):
-    """(content, schema, task) where the targets are numbers y (n,) of the training rows, as classes of a CSV text have them.
+def _spelled(file: File, content: Table, position: int, y, train, task):
+    """(column of targets or None, labels or None, task) of numbers y (n,), those of the training rows, as classes have them.
 
-    Where some are not spelled as rfx prints numbers, the targets' column becomes words. task: as given, or guessed here.
+    The column is words where some are not spelled as rfx prints numbers. task: as given, or guessed here.
     """
-    position = schema.target[1]
-    if schema.labels is not None or isinstance(content.columns[position], Words) or task == "regression":
-        return content, schema, task
-    if file.kind not in ("csv", "tsv"):
-        return content, schema, task
-    if task is None and len(np.unique(y)) > FEWEST_NUMBERS and not _beyond_doubles(y):
-        return content, schema, task
-    words = file.words(position)
-    own = words if train is None else words.rows(train)
-    labels, task = labelwords.decided(own, y, task, file.name)
-    if labels is None:
-        return content, schema, task
-    columns = [words if place == position else column for place, column in enumerate(content.columns)]
-    return replace(content, columns=columns), replace(schema, labels=labels), task
+    column = content.columns[position]
+    if task == "regression" or not (content.texts or isinstance(column, Words) or _beyond_doubles(y)):
+        return None, None, task
+    if task in (None, labelwords.KEPT) and len(np.unique(y)) > FEWEST_NUMBERS and not _beyond_doubles(y):
+        return None, None, task
+    words = column if isinstance(column, Words) else file.words(position)
+    if not isinstance(words, Words):
+        return None, None, task
+    labels, task = labelwords.decided(words if train is None else words.rows(train), y, task, file.name)
+    return (None if labels is None else words), labels, task
+
+
+def asks_spelling(schema: Schema, task: str | None) -> bool:
+    """Whether targets that a schema has as numbers may be classes, which keep their spelling."""
+    return schema.labels is None and schema.target_form is None and task != "regression"
+
+
+def spellings(parts, position: int) -> labelwords.Spellings:
+    """How the targets of tables are spelled whose column of targets, at this position, was read as words."""
+    found = labelwords.Spellings(labelwords.MOST)
+    for table in parts:
+        words = table.columns[position]
+        found.add(words, csvtext.numbers_of(words.values, table.decimal == ","))
+        if found.full:
+            break
+    return found
 
 
 def _beyond_doubles(y) -> bool:
-    return bool(np.abs(y).max() > 2.0**53)
+    return bool(np.abs(y).max() >= 2.0**53)
 
 
 def training_rows(path, reading: Reading, cut, task: str | None = None):
@@ -368,12 +395,16 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
     if isinstance(content, Table):
         train, test = cut(content.n_rows)
         rows = content if train is None else content.rows(train)
-        schema = replace(learn(rows, reading), format=file.format)
+        schema = replace(learn(rows, reading, task == "regression"), format=file.format)
         first = schema.encode(rows)
-        spelled, schema, task = _spelled(file, content, schema, first[1], train, task)
-        if spelled is not content:
-            content, rows = spelled, spelled if train is None else spelled.rows(train)
-            first = first[0], encode_labels(rows, schema.target[1], schema.labels)
+        if schema.labels is None and schema.target_form is None:
+            position = schema.target[1]
+            words, labels, task = _spelled(file, content, position, first[1], train, task)
+            if labels is not None:
+                columns = [words if place == position else column for place, column in enumerate(content.columns)]
+                content, schema = replace(content, columns=columns), replace(schema, labels=labels)
+                rows = content if train is None else content.rows(train)
+                first = first[0], encode_labels(rows, position, labels)
         return first, (None, None) if test is None else schema.encode(content.rows(test)), schema, _gaps(rows, reading), task
     if content is None:
         labels = svmlight.Labels(task=task)
@@ -383,11 +414,32 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
         schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
         task = labels.task
     else:
-        X, y, schema = plain_rows(content, file.name)
+        X, y, schema = plain_rows(content, file.name, task)
+        if schema is None and y.ndim == 1:
+            words, labels, task = _spelled(file, Table(file.name, ["y"], True, [y]), 0, y, None, task)
+            if labels is not None:
+                y, schema = places(words, labels, file.name), Schema(labels=labels)
         schema = replace(schema or Schema(), format=file.format)
     train, test = cut(X.shape[0])
     first = (X, y) if train is None else (X[train], y[train])
     return first, (None, None) if test is None else (X[test], y[test]), schema, None, task
+
+
+def written_rows(path, reading: Reading, n_inputs: int | None = None, schema: Schema | None = None, letters=None, strict=False):
+    """X, y and the Schema of the rows of a file that are written anew as LIBSVM text.
+
+    y: numbers, Words where these have a spelling of their own, or the places of words among the schema's labels. n_inputs, schema,
+    letters: of the rows that taught how to read these, where others did.
+    """
+    if n_inputs is None:
+        (X, y), _, schema, *_ = training_rows(path, reading, lambda count: (None, None), labelwords.KEPT)
+    else:
+        if schema is not None and schema.labels is not None and labelwords.are_numbers(schema.labels):
+            schema = replace(schema, labels=labelwords.OpenLabels(schema.labels))
+        X, y = other_rows(path, schema, n_inputs, reading, letters, strict)
+    if schema is not None and schema.labels is not None and labelwords.are_numbers(schema.labels):
+        y, schema = Words(y.astype(np.int32), list(schema.labels)), replace(schema, labels=None)
+    return X, y, schema
 
 
 def _gaps(table, reading) -> Table | None:
@@ -424,6 +476,8 @@ def other_rows(path, schema: Schema | None, n_inputs, reading=None, letters=None
             return X, None
         if isinstance(column, Words):
             return X, places(column, _labels(schema, column, file.name), file.name)
+        if schema is not None and schema.labels is not None:
+            return X, encode_labels(Table(file.name, ["y"], True, [column]), 0, schema.labels)
         return X, plain_rows(content, file.name)[1]
     zero_based = index_base(reading, known, file.name)
     labels = svmlight.Labels(None if schema is None else schema.labels, known=True, optional=targets == "ignored")

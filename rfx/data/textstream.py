@@ -11,11 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import files
-from rfx.data import archives, csvtext, encodings, svmtext, tables
+from rfx.data import archives, csvtext, encodings, labelled, labelwords, tables
 from rfx.data.learner import Learner
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.scan import LONGEST_LINE
 from rfx.data.stream import Source
+from rfx.data.table import Words
 from rfx.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -144,28 +145,69 @@ def _status(path, name):
 
 
 class LibsvmSource(TextSource):
-    """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a larger one is refused later."""
+    """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a larger one is refused later.
+
+    Labels are numbers; once `learn` was called, they may be words, or have a spelling of their own (Reader).
+    """
 
     def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK, encoding=None):
         super().__init__(path, n_inputs, chunk, encoding)
-        self.zero_based = zero_based
+        self.zero_based, self.labels = zero_based, labelled.Reader(numbers=True)
 
-    def widths(self):
-        """The number of columns that each chunk of the file needs, in a pass of its own that ends where it began."""
-        for raw in self._texts():
-            _, _, indices, _, bad = svmtext.parse(raw, self.zero_based)
-            # a bad line is refused where it is read
-            yield int(indices.max()) + 1 if bad < 0 and len(indices) else 0
-        self.rewind()
+    def learn(self, task: str | None) -> str | None:
+        """Learn how labels are spelled and, of a file, the number of columns; returns the task, guessed where that was needed.
+
+        A file is gone through, to its end where that tells more. Of standard input the first `chunk` bytes are looked at; another
+        spelling is refused where it comes. Raises DataError where the targets of a regression are words.
+        """
+        wanted, found, widest = self.rewindable and self.n_inputs is None, labelwords.Spellings(labelwords.MOST), 0
+        if not (wanted or task != "regression"):
+            return task
+        worded = None
+        for raw, line in self._passed():
+            if worded is None:
+                worded = labelwords.recognised(raw)
+            if worded and task == "regression":
+                raise labelwords.first_word(raw, self.name, line)
+            stretch = labelled.parse(raw, self.zero_based, self.name, line, worded)
+            if stretch.bad >= 0:
+                continue  # it is refused where it is read
+            widest = max(widest, stretch.width)
+            if task != "regression" and not found.full:
+                labelled.count(found, stretch)
+            if found.full and not wanted:
+                break
+        if self.rewindable:
+            self.rewind()
+        if wanted:
+            self.n_inputs = widest or None
+        return self.labels.learn(found, task, self.name, self.rewindable)
+
+    def _passed(self):
+        """(whole lines, the number of the first) of the file, or of the beginning of what is read once."""
+        if self.rewindable:
+            line = 1
+            for raw in self._texts():
+                yield raw, line
+                line += raw.count(b"\n")
+            return
+        head = bytearray()
+        while len(head) < self._size and (data := self._bytes(self._size - len(head))):
+            head += data
+        self._handle = archives.joined(bytes(head), self._handle)
+        yield (bytes(head[: self._whole(head)]) if len(head) == self._size else bytes(head)), 1
 
     def parse(self, raw, line, last):
-        labels, indptr, indices, values, bad = svmtext.parse(raw, self.zero_based)
-        if bad >= 0:
-            end = raw.find(b"\n", bad)
-            text = raw[bad : end if end >= 0 else len(raw)]
-            column, message = next(svmtext.line_problems(text, self.zero_based, cut_off=last and end < 0))
-            raise DataError(f"{self.name}, line {line + raw[:bad].count(10)}, column {column}: {message}")
-        width = int(indices.max()) + 1 if len(indices) else 0
+        try:
+            found = self.labels.parse(raw, self.zero_based, self.name, line)
+            if found.bad >= 0:
+                column, message = found.problem(self.zero_based, last)
+                raise DataError(f"{self.name}, line {line + raw[: found.bad].count(10)}, column {column}: {message}")
+            y = self.labels.targets(found, self.name)
+        except labelled.OtherSpelling:
+            odd = next(word for word in labelwords.spelled(raw).values if not labelwords.printed(word))
+            raise labelled.unexpected(self.name, odd, []) from None
+        width = found.width
         if self.n_inputs is None:
             self.n_inputs = width
         if width > self.n_inputs:
@@ -173,15 +215,17 @@ class LibsvmSource(TextSource):
                 f"{self.name} has feature {width - self.zero_based} after line {line}, but rows are read with {self.n_inputs} features; "
                 "give the number of columns with --n-inputs"
             )
-        return sp.csr_matrix((values, indices, indptr), (len(labels), self.n_inputs)), labels
+        return sp.csr_matrix((found.values, found.indices, found.indptr), (len(y), self.n_inputs)), y
 
 
 class CsvSource(TextSource):
     """CSV text, read as its schema has it: that given, else one learnt in a pass of its own, of standard input from the first `chunk`."""
 
-    def __init__(self, path, reading=None, schema=None, chunk=CHUNK):
+    def __init__(self, path, reading=None, schema=None, chunk=CHUNK, task=None):
+        """task: as it was asked for; then as it was guessed, where targets are numbers with a spelling of their own."""
         reading = reading or Reading()
         super().__init__(path, None, chunk, reading.encoding)
+        self.task, self._watched = task, None
         head = bytearray()
 
         def read(count):
@@ -207,12 +251,9 @@ class CsvSource(TextSource):
     def _learnt(self, reading, head):
         forced = tables.words_of(self.shape, None, reading)
         while True:
-            learner = Learner(reading, bounded=True)
-            if self.rewindable:
-                self._open()
-            handle = self._handle if self.rewindable else io.BytesIO(head[: self._whole(head)])
+            learner = Learner(reading, True, self.task == "regression")
             try:
-                for table in csvtext.tables(handle, self.shape, forced):
+                for table in csvtext.tables(self._first(head), self.shape, forced):
                     learner.update(table)
             except csvtext.KindChanged as change:
                 forced = forced | change.columns
@@ -224,7 +265,22 @@ class CsvSource(TextSource):
             kind = "tsv" if self.shape.separator == "\t" else "csv"
             encoding = encodings.remembered(self.encoding)
             form = FileFormat(kind, header=self.shape.header, separator=self.shape.separator, encoding=encoding)
-            return replace(learner.finish(), format=form)
+            schema = replace(learner.finish(), format=form)
+            if not tables.asks_spelling(schema, self.task):
+                return schema
+            position = schema.target[1]
+            found = tables.spellings(csvtext.tables(self._first(head), self.shape, forced | {position}), position)
+            labels = labelled.Reader()
+            self.task = labels.learn(found, self.task, self.name, self.rewindable)
+            self._watched = position if labels.unknown else None
+            return replace(schema, labels=labels.names)
+
+    def _first(self, head):
+        """A handle on the rows that are learnt from: all of a file, the first of what is read once."""
+        if self.rewindable:
+            self._open()
+            return self._handle
+        return io.BytesIO(head[: self._whole(head)] or head)
 
     def _above(self, raw) -> int:
         """The bytes of raw, which follows what was read so far, that stand above the first record."""
@@ -237,7 +293,20 @@ class CsvSource(TextSource):
     def parse(self, raw, line, last):
         first = self._offset == len(raw)  # all that was read so far
         above = self.shape.start if first else 0
-        table = csvtext.parse(raw[above:], self.shape, self.shape.line if first else line, self._forced, first)
+        forced = self._forced if self._watched is None else self._forced | {self._watched}
+        table = csvtext.parse(raw[above:], self.shape, self.shape.line if first else line, forced, first)
         if table is None:
             return np.zeros((0, self.n_inputs)), np.zeros(0)
+        if not self.rewindable and isinstance(words := table.columns[self.schema.target[1]], Words):
+            self._check_labels(words)
         return self.schema.encode(table)
+
+    def _check_labels(self, words):
+        """Refuse, of rows that are read once, labels with a spelling that those which labels were learnt from do not have."""
+        labels = self.schema.labels
+        if labels is None and self._watched is None:
+            return
+        known = labelwords.printed if labels is None else set(labels).__contains__
+        odd = next((word for word in words.values if not known(word) and not known(labelwords.unsigned(word))), None)
+        if odd is not None:
+            raise labelled.unexpected(self.name, odd, labels or [])

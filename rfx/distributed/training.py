@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfx import data, methods
-from rfx.data import encodings, ranges, registry, tables
+from rfx.data import encodings, labelled, labelwords, ranges, registry, tables
 from rfx.data.csvtext import KindChanged
 from rfx.data.learner import Learner
 from rfx.data.loading import Split
@@ -74,12 +74,12 @@ def train(trainer, run: Run, progress=None) -> tuple:
     with cluster.connect(run.scheduler) as client:
         workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
         files = _files(run.dataset, workers)
-        rows, schema = _rows(files, run, workers, trainer.settings.scaling == "standard")
+        rows, schema, task = _rows(files, run, workers, trainer.settings)
         split = Split(_name(files, run.dataset), "all", None, None, None, schema=schema)
         if run.test:
             split.X_test, split.y_test = _test_rows(run, rows.shape[1], schema)
         if trainer.settings.task is None:
-            trainer = trainer.with_options(task=(schema.task() if schema else None) or _task(rows.survey))
+            trainer = trainer.with_options(task=schema.task() or task or _task(rows.survey))
         trained = replace(trainer, schema=schema).fit(rows, rows.y, progress=progress)
         more = {}
         if not run.test and not trainer.settings.get("lam_path"):
@@ -117,28 +117,53 @@ def _name(files, path) -> str:
     return os.path.basename(files[0].path) if len(files) == 1 else os.path.basename(str(path).rstrip("/")) or str(path)
 
 
-def _rows(files, run, workers, moments: bool):
-    """(DistributedRows, Schema or None)."""
+def _rows(files, run, workers, settings):
+    """(DistributedRows, Schema, the task as it was given, or guessed by how labels are spelled)."""
     size = sum(file.size for file in files)
     parts = run.parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = run.how_to_read()
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        reader = ranges.LibsvmRanges(bool(reading.zero_based))
-        schema = Schema(format=FileFormat("libsvm", reader.zero_based))
-    else:
-        reader = _table_reader(files, reading, pieces, workers)
-        schema = reader.schema
-    sources = [ranges.Pieces(reader, own) for own in pieces]
-    return DistributedRows(workers, sources, moments), schema
+        reader = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(settings.task == "regression"))
+        rows, task = _libsvm_rows(reader, pieces, workers, settings, run.dataset)
+        return rows, Schema(labels=reader.labels.names, format=FileFormat("libsvm", reader.zero_based)), task
+    reader, task = _table_reader(files, reading, pieces, workers, settings.task)
+    return _surveyed(reader, pieces, workers, settings), reader.schema, task
+
+
+def _surveyed(reader, pieces, workers, settings) -> DistributedRows:
+    return DistributedRows(workers, [ranges.Pieces(reader, own) for own in pieces], settings.scaling == "standard")
+
+
+def _libsvm_rows(reader, pieces, workers, settings, name):
+    """(DistributedRows, the task); the reader then knows how labels are spelled, for which rows are read twice where need be."""
+    task = settings.task
+    word = workers.result(workers.submit(ranges.first_word, pieces[0][0]))
+    if word is not None and task == "regression":
+        raise word
+    if word is None:
+        try:
+            return _surveyed(reader, pieces, workers, settings), task
+        except labelled.OtherSpelling:
+            pass
+    task = reader.labels.learn(_spellings(reader, pieces, workers, word is not None), task, name, True)
+    return _surveyed(reader, pieces, workers, settings), task
+
+
+def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
+    """How the labels of all pieces are spelled; how: as `spellings` of the reader has it."""
+    found = labelwords.Spellings(labelwords.MOST)
+    for own in workers.results([workers.submit(ranges.Pieces.spellings, ranges.Pieces(reader, part), how) for part in pieces]):
+        found.merge(own)
+    return found
 
 
 # ---------------------------------------------------------------------- tables
 
 
-def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
-    """A reader whose schema is learnt from all parts."""
+def _table_reader(files, reading, pieces, workers, task):
+    """(a reader whose schema is learnt from all parts, the task, guessed where the targets are classes by how they are spelled)."""
     shape, forced = None, frozenset()
     if files[0].kind != "parquet":
         shape = workers.result(workers.submit(ranges.dialect, files[0], reading.header))
@@ -147,7 +172,7 @@ def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
         forced = tables.words_of(shape, None, reading)
     while True:
         reader = ranges.TableRanges(shape, forced, exact=frozenset(reading.categorical))
-        learners = workers.results([workers.submit(_learnt, ranges.Pieces(reader, own), reading) for own in pieces])
+        learners = workers.results([workers.submit(_learnt, ranges.Pieces(reader, own), reading, task) for own in pieces])
         learners = [own for own in learners if isinstance(own, frozenset) or own.columns is not None]
         if not learners:
             raise DataError(f"{files[0].path} has no rows")
@@ -163,13 +188,22 @@ def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
     for other in others:
         first.merge(other)
     form = FileFormat("parquet") if shape is None else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
-    reader.schema = replace(first.finish(), format=form)
-    return reader
+    schema = replace(first.finish(), format=form)
+    if not tables.asks_spelling(schema, task):
+        reader.schema = schema
+        return reader, task
+    name, position = schema.target
+    again = ranges.TableRanges(shape, forced | {position}, exact=reader.exact | {name})
+    labels = labelled.Reader()
+    task = labels.learn(_spellings(again, pieces, workers, position), task, files[0].path, True)
+    again = reader if labels.names is None else again
+    again.schema = replace(schema, labels=labels.names)
+    return again, task
 
 
-def _learnt(source, reading):
+def _learnt(source, reading, task):
     """On a worker: the Learner of a part's rows, or the columns whose kind changes within it."""
-    learner, kinds, seen = Learner(reading, bounded=True), None, frozenset()
+    learner, kinds, seen = Learner(reading, True, task == "regression"), None, frozenset()
     for table in source.tables():
         words = frozenset(place for place, column in enumerate(table.columns) if isinstance(column, Words))
         if kinds is not None and words != kinds:

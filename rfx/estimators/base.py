@@ -186,9 +186,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
     def _label(self, classes):
         """Keep the labels; where they are numbers the model file has them, too."""
         self.classes_ = classes
-        numbers = classes.astype(np.float64) if classes.dtype.kind in "iufb" else None
-        if numbers is not None and len(np.unique(numbers)) == len(classes):
-            self.method_ = self.method_.replace(classes=numbers)
+        if are_doubles(classes):
+            self.method_ = self.method_.replace(classes=classes.astype(np.float64))
 
     def decision_function(self, X):
         """Values whose sign (two classes) or largest (several) is the prediction.
@@ -280,6 +279,12 @@ class Regressor(RegressorMixin, MethodEstimator):
         ndarray of shape (n_samples,)
         """
         return self.method_.labels(self._decision(X)) if hasattr(self, "method_") else self._decision(X)
+
+
+def are_doubles(labels: np.ndarray) -> bool:
+    """Whether labels (k,) are numbers that float64 has exactly, which whole numbers beyond 2^53 are not."""
+    kind = labels.dtype.kind
+    return kind in "fb" or (kind in "iu" and (not len(labels) or max(abs(int(labels[0])), abs(int(labels[-1]))) < 2**53))
 
 
 def classes_of(y) -> bool:

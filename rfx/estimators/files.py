@@ -12,6 +12,7 @@ from rfx import methods, model
 from rfx.data import schema
 from rfx.data.schema import Input, Schema
 from rfx.errors import DataError
+from rfx.estimators.base import are_doubles
 from rfx.fitting import weights
 from rfx.options import LabelWeights
 
@@ -32,7 +33,7 @@ def save(estimator, path) -> int:
         trained = trained.replace(schema=Schema(inputs, named=True, size=len(inputs), labels=words))
     elif words is not None:
         trained = trained.replace(schema=Schema(labels=words))
-    if words is None and hasattr(estimator, "classes_"):
+    if hasattr(estimator, "classes_") and estimator.classes_.dtype.kind in "iufb":
         known["kind"] = estimator.classes_.dtype.str
     given = getattr(estimator, "class_weight", None)
     if given is not None:
@@ -42,8 +43,10 @@ def save(estimator, path) -> int:
 
 def _words_of(estimator) -> list[str] | None:
     classes = getattr(estimator, "classes_", None)
-    if classes is None or classes.dtype.kind in "iufb":
+    if classes is None or are_doubles(classes):
         return None
+    if classes.dtype.kind in "iu":  # with all their digits
+        return list(map(str, classes.tolist()))
     words = classes.tolist()
     if not all(isinstance(word, str) for word in words):
         raise ValueError(f"labels of type {classes.dtype} can't be kept in a model file; words and numbers can")
@@ -99,7 +102,13 @@ def _labels(classes, words, kind):
         places = classes.astype(np.int64)
         if not (np.array_equal(places, classes) and np.all((places >= 0) & (places < len(words)))):
             _refuse("its classes are not among its labels")
-        return np.array(words)[places]
+        if kind is None:
+            return np.array(words)[places]
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            found = np.array(list(map(int, words)), np.dtype(kind))[places]
+            if list(map(str, found.tolist())) == [words[place] for place in places.tolist()]:
+                return found
+        _refuse(f"the type of its labels is {kind!s:.40}")
     if kind is None:
         return classes
     if isinstance(kind, str) and kind[1:2] in tuple("iufb"):

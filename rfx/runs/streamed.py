@@ -67,15 +67,16 @@ def train(trainer, run: Run, progress=None) -> tuple:
     if _is_csv(path, reading):
         if n_inputs:
             raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
-        source = CsvSource(path, reading)
-        schema = source.schema
-        if trainer.settings.task is None:
-            trainer = trainer.with_options(task=schema.task())
+        source = CsvSource(path, reading, task=trainer.settings.task)
+        schema, task = source.schema, source.task
     else:
         tables.check_reading("libsvm", str(path), reading)
-        width = n_inputs or (None if path == "-" else _width(path, reading))
-        source = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
-        schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
+        source = LibsvmSource(path, n_inputs or None, bool(reading.zero_based), encoding=reading.encoding)
+        task = source.learn(trainer.settings.task)
+        form = FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding))
+        schema = Schema(labels=source.labels.names, format=form)
+    if trainer.settings.task is None:
+        trainer = trainer.with_options(task=schema.task() or task)
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
     if run.test is not None:
         split.X_test, split.y_test = _test_rows(run, source, schema)
@@ -96,14 +97,6 @@ def _is_csv(path, reading) -> bool:
     if kind not in ("csv", "tsv", "libsvm"):
         raise UsageError(f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; leave out --stream")
     return kind != "libsvm"
-
-
-def _width(path, reading):
-    """The columns of a LIBSVM file, by a pass over it."""
-    source, widest = LibsvmSource(path, None, bool(reading.zero_based), encoding=reading.encoding), 0
-    for width in source.widths():
-        widest = max(widest, width)
-    return widest or None
 
 
 def _test_rows(run, source, schema):

@@ -1,0 +1,126 @@
+"""Stretches of a LIBSVM text that is never in memory as a whole: parsed, with their labels as they are spelled."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx.data import encodings, labelwords, svmtext
+from rfx.data.table import Words
+from rfx.errors import DataError
+
+
+class OtherSpelling(Exception):
+    """Labels that are words, or are spelled otherwise than rfx prints their numbers, where neither was known of."""
+
+
+@dataclass
+class Stretch:
+    """Rows of whole lines: y (n,), indptr, indices, values, and bad, the offset of the first bad line, or -1, as svmtext.parse gives them.
+
+    raw: the text that was parsed. plain: whether all labels are certainly spelled as their numbers are printed. own: the labels, where
+    they are words; y is then zeros.
+    """
+
+    raw: bytes
+    y: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    bad: int
+    plain: bool
+    own: Words | None
+
+    @property
+    def width(self) -> int:
+        """The number of columns that the rows need."""
+        return int(self.indices.max()) + 1 if self.bad < 0 and len(self.indices) else 0
+
+    def words(self) -> Words:
+        """The labels as they are spelled."""
+        return labelwords.of_rows(self.raw, self.y, self.plain) if self.own is None else self.own
+
+    def problem(self, zero_based: bool, cut_off: bool = False) -> tuple[int, str]:
+        """(column, message) of the bad line; cut_off: whether the text ends with the stretch."""
+        end = self.raw.find(b"\n", self.bad)
+        line = self.raw[self.bad : end if end >= 0 else len(self.raw)]
+        return next(svmtext.line_problems(line, zero_based, cut_off=cut_off and end < 0))
+
+
+def parse(raw: bytes, zero_based: bool, name: str, line: int = 1, worded: bool = False) -> Stretch:
+    """The rows of whole lines, the first of which is number `line` of the input; worded: the labels are words.
+
+    Raises DataError where they are for a label that is none, and for a text that is not UTF-8.
+    """
+    if not worded:
+        return of_numbers(raw, None, zero_based)
+    encodings.check(raw, name, line)
+    return of_numbers(*labelwords.numbered(raw, name, line), zero_based)
+
+
+def of_numbers(raw: bytes, own: Words | None, zero_based: bool) -> Stretch:
+    """The rows of whole lines whose labels are numbers, in the place of those words where there are some."""
+    spelling = svmtext.Spelling()
+    return Stretch(raw, *svmtext.parse(raw, zero_based, spelling), spelling.plain, own)
+
+
+class Reader:
+    """How the labels of a text become numbers: names, those that these stand for, ascending, or None; worded: whether they are words.
+
+    numbers: labels are taken as the numbers that they are, however they are spelled. Of a Reader that knows nothing yet, neither names
+    nor numbers, `targets` raises OtherSpelling where that is needed.
+    """
+
+    def __init__(self, numbers: bool = False):
+        self.names, self.worded, self.numbers = None, False, numbers
+
+    def parse(self, raw: bytes, zero_based: bool, name: str, line: int = 1) -> Stretch:
+        """As `parse` above; OtherSpelling where labels turn out to be words."""
+        if self.unknown and labelwords.recognised(raw):
+            raise OtherSpelling
+        return parse(raw, zero_based, name, line, self.worded)
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing is known of the labels but that those seen so far are numbers as rfx prints them."""
+        return self.names is None and not self.numbers
+
+    def targets(self, found: Stretch, name: str) -> np.ndarray:
+        """y (n,) of a stretch. Raises DataError for a label that is not among the names."""
+        if self.numbers or (self.unknown and found.plain):
+            return found.y
+        words = found.words()
+        if self.names is None:
+            if not all(map(labelwords.printed, words.values)):
+                raise OtherSpelling
+            return found.y
+        places = {label: place for place, label in enumerate(self.names)}
+        codes = [places.get(labelwords.unsigned(word), -1) for word in words.values]
+        if -1 in codes:
+            raise unexpected(name, words.values[codes.index(-1)], self.names)
+        return np.array(codes, np.float64)[words.codes]
+
+    def learn(self, found: labelwords.Spellings, task: str | None, name: str, whole: bool) -> str | None:
+        """Know of labels what spellings of them say, of all rows where `whole`; returns the task, guessed where that was needed."""
+        plain = all(map(labelwords.printed, found.counts))
+        self.names, task = found.decided(task, name)
+        self.worded = None in found.numbers.values()
+        self.numbers = self.names is None and (whole or found.full or not plain or task == "regression")
+        return task
+
+
+def count(found: labelwords.Spellings, stretch: Stretch) -> None:
+    """Count the labels of a stretch."""
+    if stretch.own is None and stretch.plain:
+        found.add_numbers(stretch.y)
+        return
+    words = stretch.words()
+    found.add(words, [None] * len(words.values) if stretch.own is not None else list(map(float, words.values)))
+
+
+def unexpected(name: str, word: str, labels: list[str]) -> DataError:
+    """The refusal of a label that rows have which are read once, behind those that labels were learnt from."""
+    known = f"those before ({', '.join(labels[:5]):.100})" if labels else "numbers as rfx prints them"
+    return DataError(
+        f"{name} has the label {word!r:.80}, but its first rows, which labels were learnt from, have {known}; save the rows to a file, "
+        "which is looked through first, or give --task regression"
+    )

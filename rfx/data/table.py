@@ -45,8 +45,8 @@ class Table:
     that the file itself calls words, also where they look like numbers; categorical: of those that it calls categories. decimal:
     the decimal mark that goes with what separates the cells of a text, None where that says nothing. doubtful: a word that means
     a missing cell in most columns, None where the file tells the two apart. dotted: the positions of columns of a text with a
-    decimal comma that have dots in their cells, and the first such cell where all of them may have marks of thousands, else "". texts: whether
-    the numbers were texts, too, which may have spelled them otherwise.
+    decimal comma that have dots in their cells, and the first such cell where all of them may have marks of thousands, else "".
+    texts: whether the numbers were texts, too, which may have spelled them otherwise.
     """
 
     name: str

@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from click.testing import CliRunner
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -20,7 +21,8 @@ from test_estimators import CHECKED, small
 
 import rfx
 from rfx import estimators, features, kernels, methods
-from rfx.cli import main
+from rfx.cli import cli, main
+from rfx.data import svmlight
 from rfx.errors import DataError
 from rfx.estimators import stub
 from rfx.estimators.making import stem
@@ -491,6 +493,15 @@ def test_partial_fit_goes_on(estimator, tmp_path):
     whole.save(tmp_path / "m.npz")
     with pytest.raises(ValueError, match="has no state of its training"):
         rfx.load(tmp_path / "m.npz").partial_fit(X, target)
+
+
+def test_a_model_learnt_in_parts_is_evaluated_by_the_command(tmp_path):
+    y = np.where(X[:, 0] > 0, 1, -1)
+    estimator = estimators.RPegasosClassifier(n_features=20, gamma=1.0).partial_fit(X[:160], y[:160], classes=[-1, 1])
+    estimator.partial_fit(X[160:], y[160:]).save(tmp_path / "m.npz")
+    svmlight.write(tmp_path / "d.svm", X, y)
+    done = CliRunner().invoke(cli, ["eval", str(tmp_path / "m.npz"), "--data", str(tmp_path / "d.svm"), "--json"], standalone_mode=False)
+    assert json.loads(done.stdout)["score"] == pytest.approx(np.mean(estimator.predict(X) == y))
 
 
 def test_partial_fit_refuses():

@@ -186,6 +186,6 @@ def row(method, model_bytes: int, evaluation: dict) -> dict:
         "status": "ok",
         "model_bytes": model_bytes,
         "params": params,
-        "peak_rss_mb": max(env.peak_rss_mb(), info["peak_rss_mb"]),
+        "peak_rss_mb": max(env.peak_rss_mb(), info.get("peak_rss_mb", 0.0)),
         **env.describe(),
     }

@@ -363,7 +363,7 @@ def test_a_stream_of_numbers_stays_one(tmp_path):
 @pytest.fixture(scope="module")
 def scheduler():
     pytest.importorskip("distributed")
-    from rfx import cluster
+    from rfx.distributed import cluster
 
     with cluster.connect("local:2") as client:
         yield client.scheduler.address

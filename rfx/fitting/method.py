@@ -111,7 +111,7 @@ class Method:
     summary: ClassVar[str] = ""
     options: ClassVar[tuple[Option, ...]] = ()
     arrays: ClassVar[dict[str, Array]] = {}
-    searched: ClassVar[dict[str, tuple]] = {}
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {}
     stages: ClassVar[tuple[tuple[str, ...], ...]] = (("gamma", "lam"),)
     held_out_share: ClassVar[float] = HELD_OUT
     held_out_rows: ClassVar[int | None] = None

@@ -79,7 +79,9 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
     return Choice(settings, chosen, steps, time.perf_counter() - start)
 
 
-def _gamma(method, problem, settings, others: bool) -> tuple[dict, list, dict]:
+def _gamma(
+    method: Method, problem: Problem, settings: Settings, others: bool
+) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[float]]]:
     """(gamma where it is known now, what was tried for it, its values to try by validation)."""
     kernel, word, seed = settings.kernel, settings.gamma, settings.seed
     X, Y = problem.X, problem.Y
@@ -100,7 +102,14 @@ def _gamma(method, problem, settings, others: bool) -> tuple[dict, list, dict]:
     return {}, [], {}
 
 
-def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[dict]]:
+def _search(
+    method: Method,
+    grid: dict[str, list[float]],
+    problem: Problem,
+    settings: Settings,
+    asked: Settings,
+    cache: Cache,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The values of the grid's options with the least error on validation rows, and what was tried.
 
     grid: option -> values, gamma's as numbers. Options of a later stage have their first value
@@ -114,8 +123,9 @@ def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[d
     fitted, evaluated = len(folds[0][0]), sum(len(out) for _, out in folds)
     shares = [len(kept) / problem.n_rows for kept, _ in folds]
     sizes = [len(out) for _, out in folds]
-    best = {name: values[0] for name, values in grid.items()}
-    steps: list[dict] = []
+    lam: Any = settings.get("lam")
+    best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
+    steps: list[dict[str, Any]] = []
     judge = method.judge(settings)
     goals = []
     for share, (kept, out) in zip(shares, folds):
@@ -129,9 +139,9 @@ def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[d
         if not names:
             continue
         others = [name for name in names if name != "lam"]
-        lams = grid["lam"] if "lam" in names else [best.get("lam", settings.get("lam"))]
+        lams = grid["lam"] if "lam" in names else [best.get("lam", lam)]
         combinations = list(itertools.product(*(grid[name] for name in others)))
-        tried: list[list] = []
+        tried: list[list[Any]] = []
         for number, values in enumerate(combinations):
             trial = method.with_choice(judge, best | dict(zip(others, values)))
             rows = []
@@ -157,6 +167,6 @@ def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[d
     return best, steps
 
 
-def _mean(values) -> float | None:
+def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None

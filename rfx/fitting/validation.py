@@ -1,10 +1,18 @@
 """Validation rows of the training data, the error on them, and the values that are tried."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfx.errors import UsageError
+
+if TYPE_CHECKING:
+    from rfx.fitting.problem import Problem
+    from rfx.fitting.settings import Settings
 
 # The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2 regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
@@ -50,7 +58,7 @@ def parts(count: int, share: float, judges: int, seed: int, option: str) -> list
     return [(np.sort(np.concatenate(rest)), np.sort(out)) for out, *rest in _turned(np.array_split(order, number))]
 
 
-def _turned(pieces):
+def _turned(pieces: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
     """Each of the pieces first, then the others."""
     return ([piece, *pieces[:number], *pieces[number + 1 :]] for number, piece in enumerate(pieces))
 
@@ -81,7 +89,7 @@ class Stop:
         return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
 
 
-def l1_lams(lams, problem, settings) -> list[float]:
+def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list[float]:
     """The lambdas of L1 regularisation to try.
 
     A regression whose targets are not scaled has L1_SHARES of the targets' range.
@@ -91,7 +99,7 @@ def l1_lams(lams, problem, settings) -> list[float]:
     return [share * (float(np.ptp(problem.Y)) or 1.0) for share in L1_SHARES]
 
 
-def error(task: str, decision, Y, weights=None) -> float:
+def error(task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n, k), Y as +-1 for classes.
 
     weights: (n,) of the rows, None for ones.
@@ -103,7 +111,7 @@ def error(task: str, decision, Y, weights=None) -> float:
     return float(np.average(np.argmax(decision, axis=1) != np.argmax(Y, axis=1), weights=weights))
 
 
-def step(by: str, options: list, fitted: int, out: int, measure: str, tried: list, chosen: int) -> dict:
+def step(by: str, options: list[str], fitted: int, out: int, measure: str, tried: list[list[Any]], chosen: int) -> dict[str, Any]:
     """What one choice leaves in a results row: tried has the values of `options` and then the error, a list for each combination."""
     return {
         "by": by,

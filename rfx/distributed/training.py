@@ -71,6 +71,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
     Without test rows, info has the score on the training rows.
     """
     check(trainer, run)
+    assert run.scheduler is not None
     with cluster.connect(run.scheduler) as client:
         workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
         files = _files(run.dataset, workers)
@@ -123,13 +124,14 @@ def _rows(files, run, workers, moments: bool):
     parts = run.parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = run.how_to_read()
+    reader: ranges.LibsvmRanges | ranges.TableRanges
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        reader = ranges.LibsvmRanges(bool(reading.zero_based))
-        schema = Schema(format=FileFormat("libsvm", reader.zero_based))
+        text = ranges.LibsvmRanges(bool(reading.zero_based))
+        reader, schema = text, Schema(format=FileFormat("libsvm", text.zero_based))
     else:
-        reader = _table_reader(files, reading, pieces, workers)
-        schema = reader.schema
+        table = _table_reader(files, reading, pieces, workers)
+        reader, schema = table, table.schema
     sources = [ranges.Pieces(reader, own) for own in pieces]
     return DistributedRows(workers, sources, moments), schema
 
@@ -139,7 +141,8 @@ def _rows(files, run, workers, moments: bool):
 
 def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
     """A reader whose schema is learnt from all parts."""
-    shape, forced = None, frozenset()
+    shape = None
+    forced: frozenset[int] = frozenset()
     if files[0].kind != "parquet":
         shape = workers.result(workers.submit(ranges.dialect, files[0], reading.header))
         for note in shape.notes:
@@ -169,7 +172,8 @@ def _table_reader(files, reading, pieces, workers) -> ranges.TableRanges:
 
 def _learnt(source, reading):
     """On a worker: the Learner of a part's rows, or the columns whose kind changes within it."""
-    learner, kinds, seen = Learner(reading, bounded=True), None, frozenset()
+    learner, kinds = Learner(reading, bounded=True), None
+    seen: frozenset[int] = frozenset()
     for table in source.tables():
         words = frozenset(place for place, column in enumerate(table.columns) if isinstance(column, Words))
         if kinds is not None and words != kinds:

@@ -250,7 +250,7 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
     return arrays
 
 
-def find(name: str) -> tuple[type, str]:
+def find(name: str) -> tuple[type[FeatureMap], str]:
     """(map, kernel) for a kernel's name, or another name of a map.
 
     Raises UsageError naming what there is.

@@ -118,7 +118,7 @@ def _search(
     given = " and ".join(f"--{name.replace('_', '-')} is {asked[name]!r}" for name in grid)
     folds = [
         (kept[evenly(len(kept), method.held_out_rows)], out[evenly(len(out), method.held_out_rows)])
-        for kept, out in parts(problem.n_rows, method.held_out_share, method.judges, settings.seed, given)
+        for kept, out in parts(problem.n_rows, method.held_out_share, method.fewest_evaluated, settings.seed, given)
     ]
     fitted, evaluated = len(folds[0][0]), sum(len(out) for _, out in folds)
     shares = [len(kept) / problem.n_rows for kept, _ in folds]
@@ -126,10 +126,10 @@ def _search(
     lam: Any = settings.get("lam")
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
     steps: list[dict[str, Any]] = []
-    judge = method.judge(settings)
+    cheap = method.evaluation(settings)
     goals = []
     for share, (kept, out) in zip(shares, folds):
-        goals.append(method.target_error(problem.rows(kept), problem.rows(out), judge, share, cache))
+        goals.append(method.target_error(problem.rows(kept), problem.rows(out), cheap, share, cache))
     target = _mean(goals)
     # of several parts the mean error is the one to come close to: no part alone tells
     stop = Stop(target is not None, target if len(folds) == 1 else None)
@@ -143,7 +143,7 @@ def _search(
         combinations = list(itertools.product(*(grid[name] for name in others)))
         tried: list[list[Any]] = []
         for number, values in enumerate(combinations):
-            trial = method.with_choice(judge, best | dict(zip(others, values)))
+            trial = method.with_choice(cheap, best | dict(zip(others, values)))
             rows = []
             for part, (share, (kept, out)) in enumerate(zip(shares, folds)):
                 if problem.progress is not None:

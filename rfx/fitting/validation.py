@@ -27,8 +27,8 @@ TOL = 1e-2
 WAIT = 2
 # Of the training rows, where a method says nothing else.
 HELD_OUT = 0.2
-# Rows that judge a choice, at least: where one part has fewer, all parts do in turn.
-JUDGES = 500
+# Rows that a choice is evaluated on, at least: where one part has fewer, all parts are in turn.
+FEWEST_EVALUATED = 500
 L1_HELP = "of a regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled"
 GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 for this very method on held-out rows"
 LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
@@ -48,11 +48,11 @@ def held_out(count: int, share: float, seed: int, option: str) -> tuple[np.ndarr
     return np.sort(order[cut:]), np.sort(order[:cut])
 
 
-def parts(count: int, share: float, judges: int, seed: int, option: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What `held_out` gives; where that leaves fewer than `judges` rows to judge by, the parts of a cross-validation, 1 / share of them."""
+def parts(count: int, share: float, fewest: int, seed: int, option: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What `held_out` gives; where that leaves fewer than `fewest` rows, the parts of a cross-validation, 1 / share of them."""
     first = held_out(count, share, seed, option)
     number = round(1 / share)
-    if len(first[1]) >= judges or number < 2:
+    if len(first[1]) >= fewest or number < 2:
         return [first]
     order = np.random.default_rng(seed).permutation(count)
     return [(np.sort(np.concatenate(rest)), np.sort(out)) for out, *rest in _turned(np.array_split(order, number))]

@@ -8,6 +8,7 @@ from rfx.data import archives, encodings, foreign, tables
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat
 from rfx.data.schema import Schema
+from rfx.data.stream import Source
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 from rfx.records.run import Run
@@ -25,7 +26,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     listening = {"progress": progress}
     if not hasattr(trainer, "fit_stream"):
         if not asked:
-            return trainer, listening | _watched(trainer, run, split)
+            return trainer, listening | _curve(trainer, run, split)
         raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}")
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
@@ -39,7 +40,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     return trainer, listening
 
 
-def _watched(trainer, run, split) -> dict:
+def _curve(trainer, run, split) -> dict:
     """The error on the split's test rows into the trace of a method that does not learn batch by batch, where that is asked for."""
     if not run.curve:
         return {}
@@ -64,18 +65,19 @@ def train(trainer, run: Run, progress=None) -> tuple:
     if run.split:
         raise UsageError(f"--split is {run.split}, but a stream is not split; give --test FILE")
     plain, reading = archives.plain_name(path), run.how_to_read()
+    source: Source
     if _is_csv(path, reading):
         if n_inputs:
             raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
-        source = CsvSource(path, reading)
-        schema = source.schema
+        table = CsvSource(path, reading)
+        source, schema = table, table.schema
         if trainer.settings.task is None:
             trainer = trainer.with_options(task=schema.task())
     else:
         tables.check_reading("libsvm", str(path), reading)
         width = n_inputs or (None if path == "-" else _width(path, reading))
-        source = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
-        schema = Schema(format=FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding)))
+        text = LibsvmSource(path, width, bool(reading.zero_based), encoding=reading.encoding)
+        source, schema = text, Schema(format=FileFormat("libsvm", text.zero_based, encoding=encodings.remembered(reading.encoding)))
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)
     if run.test:
         split.X_test, split.y_test = _test_rows(run, source, schema)

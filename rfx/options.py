@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from rfx.errors import UsageError, quoted
 
@@ -140,7 +141,7 @@ class Option:
             parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
         return " or ".join(parts)
 
-    def convert(self, value):
+    def convert(self, value: Any) -> Any:
         """The value in its type.
 
         Raises UsageError naming the option, the value and what is allowed.

@@ -33,7 +33,7 @@ OWN = {
 @pytest.fixture(autouse=True)
 def one_part(monkeypatch):
     """A fifth of the rows judges, as of larger sets."""
-    monkeypatch.setattr(Method, "judges", 0)
+    monkeypatch.setattr(Method, "fewest_evaluated", 0)
 
 
 def by_hand(name, task, gammas, lams, **options):
@@ -137,7 +137,7 @@ def test_few_rows_are_judged_part_by_part_and_many_by_one_part():
 
 
 def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
-    monkeypatch.setattr(Method, "judges", 500)
+    monkeypatch.setattr(Method, "fewest_evaluated", 500)
     y, options = TARGETS["regression"], {"scaling": "none", "gamma": 0.5, "loss": "squared"}
     (step,) = methods.create("kernel", lam="validation", **options).fit(X, y).info["validation"]
     assert (step["fitted"], step["held_out"]) == (240, 300)
@@ -151,7 +151,7 @@ def test_the_error_of_several_parts_is_that_of_all_their_rows(monkeypatch):
 
 @pytest.mark.parametrize("judges", [0, 500])
 def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch):
-    monkeypatch.setattr(Method, "judges", judges)
+    monkeypatch.setattr(Method, "fewest_evaluated", judges)
     for task, gamma, rises in (("binary", 0.3, False), ("multiclass", 0.3, False), ("binary", 10.0, True)):
         if rises:
             # no error is so low

@@ -156,7 +156,7 @@ def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tm
         assert method.trace[-1]["error"] == 1 - score(method, sphere)
     if given["lam"] == "validation":
         (step,), wrong = method.info["validation"], 0
-        for kept, out in validation.parts(len(y), 0.2, validation.JUDGES, 0, ""):
+        for kept, out in validation.parts(len(y), 0.2, validation.FEWEST_EVALUATED, 0, ""):
             mean, gram = y[kept].mean(), Z[kept].T @ Z[kept] + method.info["lam"] * len(kept) / len(y) * np.eye(60)
             own = np.linalg.solve(gram, Z[kept].T @ (y[kept] - mean))
             wrong += np.count_nonzero((Z[out] @ own + mean > 0) != (y[out] > 0))

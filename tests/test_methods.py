@@ -133,7 +133,7 @@ def test_lambda_above_the_largest_gives_an_empty_model(tmp_path):
 @pytest.mark.parametrize(("task", "seed"), [("multiclass", 0), ("regression", 1)])
 def test_lambda_by_rule_is_the_best_on_held_out_rows_or_the_closest_to_rf(task, seed, monkeypatch):
     # one fifth judges, as of larger sets, and the lambdas are those of scaled targets
-    monkeypatch.setattr(Method, "judges", 0)
+    monkeypatch.setattr(Method, "fewest_evaluated", 0)
     monkeypatch.setattr("rfx.methods.sparse_rf.l1_lams", lambda lams, problem, settings: list(lams))
     y, rows = TARGETS[task][:300], X[:300]
     y = (y - y.min()) / np.ptp(y) if task == "regression" else y
@@ -226,7 +226,7 @@ def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, tmp_path):
 
 
 def test_match_rf_is_the_rf_of_the_same_scale(monkeypatch):
-    monkeypatch.setattr(Method, "judges", 0)
+    monkeypatch.setattr(Method, "fewest_evaluated", 0)
     seen, fit = [], methods.get("rf").fit
 
     def noting(self, problem, settings, cache):

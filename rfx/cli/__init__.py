@@ -114,8 +114,8 @@ def main(args=None):
     sys.exit(code)
 
 
-def _run(args) -> int:
-    """The exit code of a command line; an error is one sentence on standard error."""
+def _run(args) -> int | str:
+    """The exit code of a command line, or what is printed before it ends with 1; an error is one sentence on standard error."""
     try:
         env.check_environment()
         code = cli.main(args=args, prog_name="rfx", standalone_mode=False)

@@ -25,8 +25,8 @@ def command(file, zero_based, header, encoding):
     from rfx.data.reading import Reading
 
     reading = Reading(header=header, encoding=encoding)
-    if Path(file).is_file() and (found := tables.File(file, encoding=encoding)).kind != "libsvm":
-        _check_table(found, reading)
+    if Path(file).is_file() and (table := tables.File(file, encoding=encoding)).kind != "libsvm":
+        _check_table(table, reading)
         return
 
     count = 0

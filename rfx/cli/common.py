@@ -350,11 +350,11 @@ def print_path(rows: list[dict], as_json: bool) -> None:
     click.echo(f"{'lambda':>{width}} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>11}")
     for name, row in zip(names, rows):
         score = row["params"].get("train_score") if trained else row["score"]
-        score = "-" if score is None else f"{score:.4f}"
+        shown = "-" if score is None else f"{score:.4f}"
         mark = "" if row["converged"] else "  did not converge"
-        gap = _relative_gap(row)
-        gap = "-" if gap is None else f"{gap:.1e}"
-        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9} {score:>11}{mark}")
+        relative = _relative_gap(row)
+        gap = "-" if relative is None else f"{relative:.1e}"
+        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9} {shown:>11}{mark}")
 
 
 def finish(rows: list[dict]) -> None:

@@ -38,7 +38,8 @@ class Progress:
     def __init__(self, what: str, quiet: bool = False, log=None):
         self.what, self.log, self.quiet = what, log, quiet
         self.live = log is None and sys.stderr is not None and sys.stderr.isatty()
-        self.start, self._words, self._share, self._shown = time.monotonic(), "", None, False
+        self.start, self._words, self._shown = time.monotonic(), "", False
+        self._share: float | None = None
         # seconds of training before this start, where it goes on from a checkpoint
         self._earlier = 0.0
         self._end, self._lock = threading.Event(), threading.Lock()

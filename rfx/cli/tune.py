@@ -100,7 +100,7 @@ def command(
     from rfx.records import results as results_file
     from rfx.records.run import Run
     from rfx.runs import held_out, single
-    from rfx.runs.tune import AUTO, Search
+    from rfx.runs.tune import AUTO, Asked, Search
 
     if method not in _methods():
         raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")
@@ -126,10 +126,11 @@ def command(
             click.echo(_line(found) + (" (was there)" if there else ""))
 
     with Progress("tuning", quiet) as progress:
-        search = Search(
-            loaded, names, given, kernels_asked=asked, metric=metric, cv=cv, holdout=holdout, seed=seed, budget=budget, trials=trials,
-            results_file=None if results is None else Path(results), source=source, tell=tell,
-        )  # fmt: skip
+        file = None if results is None else Path(results)
+        how = Asked(
+            kernels=asked, metric=metric, cv=cv, holdout=holdout, seed=seed, budget=budget, trials=trials, results_file=file, source=source
+        )
+        search = Search(loaded, names, given, how, tell)
         best = search.run()
         own = {name: value for name, value in given.items() if name in methods.get(best.candidate.method).declared()}
         own |= best.candidate.options() | {"lam": best.lam}

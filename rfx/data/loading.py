@@ -31,7 +31,7 @@ class Split:
     split: str
     task: str | None
     X_train: object
-    y_train: np.ndarray
+    y_train: np.ndarray | None
     X_test: object = None
     y_test: np.ndarray | None = None
     info: registry.DatasetInfo | None = None

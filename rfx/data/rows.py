@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
+    import scipy.sparse
+
     from rfx.data.scaling import Scaler
     from rfx.data.survey_parts import Survey
 
@@ -51,3 +53,7 @@ class Rows(ABC):
     @abstractmethod
     def total(self, function: Callable, shared: Any, *vectors: Any) -> Any:
         """The sum over the parts of function(shared, X, *vectors), vectors having an entry for each row."""
+
+
+# Rows (n, d) as methods take them.
+RowsLike: TypeAlias = "np.ndarray | scipy.sparse.csr_matrix | Rows"

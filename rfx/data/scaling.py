@@ -1,14 +1,20 @@
 """Scaling of inputs and targets: learnt on the training rows, kept in the model, applied at prediction."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
-from rfx.data.rows import Rows
+from rfx.data.rows import Rows, RowsLike
 from rfx.errors import DataError, RfxWarning, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 KINDS = ("none", "minmax01", "minmax11", "standard")
 TARGET_KINDS = ("none", "minmax01", "mean")
@@ -100,7 +106,7 @@ class Scaler:
         return len(self.shift)
 
     @classmethod
-    def fit(cls, X, kind="none", weights=None):
+    def fit(cls, X: RowsLike, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
         """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) count for `standard` alone.
 
         Raises UsageError for an unknown kind.
@@ -150,7 +156,7 @@ class Scaler:
             return cls(kind, low + spread / 2, 2 * unit)
         return cls(kind, low, unit)
 
-    def transform(self, X, dtype=np.float64):
+    def transform(self, X: RowsLike, dtype: DTypeLike = np.float64) -> RowsLike:
         """Scaled copy of X (n, n_inputs): dense, but CSR where X is sparse and nothing is shifted, as `none` and of wide rows.
 
         A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width, and for a
@@ -189,7 +195,7 @@ class Scaler:
         return {"kind": self.kind, "shift": self.shift, "scale": self.scale}
 
     @classmethod
-    def from_dict(cls, saved):
+    def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
         return cls(kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64))
 
@@ -274,7 +280,7 @@ class TargetScaler:
     scale: float | np.ndarray = 1.0
 
     @classmethod
-    def fit(cls, y, kind="none", weights=None):
+    def fit(cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None) -> TargetScaler:
         """Learn from the training targets y (n,); weights (n,) count for `mean` alone. Targets that are all equal get scale 1."""
         _checked(kind, TARGET_KINDS, "target scaling")
         if kind == "none":
@@ -284,11 +290,11 @@ class TargetScaler:
         low, high = float(np.min(y)), float(np.max(y))
         return cls(kind, low, high - low if high > low else 1.0)
 
-    def transform(self, y):
+    def transform(self, y: np.ndarray) -> np.ndarray:
         y = as_floats(y)
         return y if self.kind == "none" else (y - self.shift) / self.scale
 
-    def inverse(self, y):
+    def inverse(self, y: np.ndarray) -> np.ndarray:
         """Back to the units of the data."""
         return np.asarray(y, np.float64) if self.kind == "none" else np.asarray(y, np.float64) * self.scale + self.shift
 
@@ -296,7 +302,7 @@ class TargetScaler:
         return {"kind": self.kind, "shift": np.asarray(self.shift).tolist(), "scale": np.asarray(self.scale).tolist()}
 
     @classmethod
-    def from_dict(cls, saved, n_outputs: int):
+    def from_dict(cls, saved: Mapping[str, Any], n_outputs: int) -> TargetScaler:
         """The scaling that to_dict gave, of rows with that many targets; DataError where it is for another number of them."""
         kind = _checked(str(saved["kind"]), TARGET_KINDS, "target scaling")
         shift, scale = plain(saved["shift"]), plain(saved["scale"])

@@ -4,8 +4,11 @@ A source gives rows in order, knows its place and can go back to it. A `Stream` 
 within a buffer, and its position is a small dict from which another stream goes on with the same batches.
 """
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +18,8 @@ from rfx.data import splits
 from rfx.errors import DataError
 
 _REPLACE = 92
+# Rows X (n, d), array or CSR, their targets, and their numbers.
+Part: TypeAlias = tuple[Any, np.ndarray, np.ndarray]
 
 
 class Source:
@@ -30,7 +35,7 @@ class Source:
     def __init__(self):
         self._pending, self._used, self._start, self.row = None, 0, None, 0
 
-    def read(self, count: int):
+    def read(self, count: int) -> Part | None:
         """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,); None when there are no more."""
         parts, missing = [], count
         while missing:
@@ -68,7 +73,7 @@ class Source:
             raise DataError(f"{self.name} has fewer rows than when the checkpoint was written; give the same input, or start anew")
         self.row = place["row"]
 
-    def peek(self, count: int):
+    def peek(self, count: int) -> tuple[Any, np.ndarray]:
         """X and y of the first rows, at least `count` of them where there are as many; the next `read` gives them again."""
         start = self.tell()["start"]
         parts = [part[:2] for part in [self.read(count)] if part]
@@ -93,7 +98,7 @@ def _stack(parts):
 class _Counted(Source):
     """Rows that are had by their numbers: the place is the number of the next."""
 
-    def peek(self, count):
+    def peek(self, count: int) -> tuple[Any, np.ndarray]:
         part = self.read(count)
         if part is None:
             raise DataError(f"{self.name} has no rows")
@@ -107,13 +112,13 @@ class ArraySource(_Counted):
 
     name = "the rows"
 
-    def __init__(self, X, y, seed=None, replace=False, weights=None):
+    def __init__(self, X: Any, y: np.ndarray, seed: int | None = None, replace: bool = False, weights: np.ndarray | None = None) -> None:
         super().__init__()
         self.X, self.y, self.seed, self.replace, self.weights = X, np.asarray(y, np.float64), seed, replace, weights
         self.n_inputs = X.shape[1]
         self.rewind()
 
-    def read(self, count):
+    def read(self, count: int) -> Part | None:
         taken = self._order[self.row : self.row + count]
         if not len(taken):
             return None
@@ -159,7 +164,7 @@ class GeneratedSource(_Counted):
         super().__init__()
         self.make, self.n_inputs, self.n_rows = make, n_inputs, n_rows
 
-    def read(self, count):
+    def read(self, count: int) -> Part | None:
         stop = self.row + count if self.n_rows is None else min(self.row + count, self.n_rows)
         if stop <= self.row:
             return None
@@ -195,12 +200,13 @@ class Stream:
         # a window is cut into whole batches, so that only the last of an epoch is smaller
         self.window = max(1, -(-max(buffer, 1) // self.batch)) * self.batch
         self.epoch, self.number, self.offset, self.rows = 0, 0, 0, 0
-        self._held, self._start = None, source.tell()
+        self._held: Part | None = None
+        self._start = source.tell()
 
-    def __iter__(self):
+    def __iter__(self) -> Stream:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Part:
         while self._held is None:
             if not self._fill():
                 self._next_epoch()

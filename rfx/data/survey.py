@@ -1,6 +1,10 @@
 """What must be known of rows before training on them begins, learnt in passes over a stream: nothing grows with their number."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,6 +13,11 @@ from rfx.counters import uniforms
 from rfx.data.pca import PCA, unit_rows
 from rfx.data.scaling import Scaler, TargetScaler, column_spread, joined, keeps_sparse, plain
 from rfx.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from rfx.data.rows import RowsLike
 
 # Rows of the sample, labels that are counted, rows of a chunk.
 SAMPLE, MOST_LABELS, CHUNK = 4096, 1000, 8192
@@ -23,11 +32,11 @@ class Inputs:
     unit: bool = False
     pca: PCA | None = None
 
-    def transform(self, X, dtype=np.float32):
+    def transform(self, X: RowsLike, dtype: DTypeLike = np.float32) -> RowsLike:
         """Rows X (n, d), array or CSR, as an array or, where nothing makes them dense, CSR in dtype."""
         return self.after_scaling(self.scaler.transform(X, dtype=dtype))
 
-    def after_scaling(self, X):
+    def after_scaling(self, X: RowsLike) -> RowsLike:
         """The rest, for rows that are scaled."""
         X = unit_rows(X) if self.unit else X
         return X if self.pca is None else self.pca.transform(X)
@@ -40,12 +49,26 @@ class Survey:
     thousand or several a row; n_targets: how many a row has.
     """
 
-    def __init__(self, chunks, *, scaling="none", unit=False, pca=None, centred=True, dtype=np.float32, seed=0, sample=SAMPLE, name=None):
+    def __init__(
+        self,
+        chunks: Callable[[], Iterator[tuple[Any, np.ndarray]]],
+        *,
+        scaling: str = "none",
+        unit: bool = False,
+        pca: int | None = None,
+        centred: bool = True,
+        dtype: DTypeLike = np.float32,
+        seed: int = 0,
+        sample: int = SAMPLE,
+        name: str | None = None,
+    ) -> None:
         """chunks: a function that returns an iterator of (X, y) over all rows; called once or twice. name: of the rows, for messages."""
         self.n_rows, self.n_inputs, self.labels = 0, 0, np.zeros(0)
-        self._scaling, self._spread, self._y = scaling, None, None
-        sparse = True
-        kept, keys = None, np.zeros(0)
+        self._scaling, sparse = scaling, True
+        self._spread: tuple[np.ndarray, np.ndarray] | None = None
+        self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+        kept: tuple[Any, np.ndarray] | None = None
+        keys = np.zeros(0)
         learner = PCA(pca, centred) if pca else None
         plain = Inputs(Scaler.fit(np.zeros((1, 1)), "none"), unit)
         for X, y in _cut(chunks()):
@@ -67,7 +90,10 @@ class Survey:
             for X, _ in _cut(chunks()):
                 learner.partial_fit(self.inputs.transform(X, dtype))
         self.inputs.pca = learner.finish() if learner else None
-        self.X, self.y = self.inputs.transform(kept[0], dtype), kept[1]
+        assert kept is not None
+        # an array or CSR
+        self.X: Any = self.inputs.transform(kept[0], dtype)
+        self.y = kept[1]
 
     def _count(self, X, y):
         low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
@@ -92,11 +118,13 @@ class Survey:
             lowest = np.minimum(self._spread[0], low)
             self._spread = lowest, np.maximum(sum(self._spread), low + spread) - lowest
 
-    def _final_spread(self):
+    def _final_spread(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self._spread is not None
         return self._spread
 
     def target_scaler(self, kind: str) -> TargetScaler:
         """The scaling of regression targets that TargetScaler.fit would learn."""
+        assert self._y is not None
         low, high, total = self._y
         if kind == "none":
             return TargetScaler()

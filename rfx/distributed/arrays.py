@@ -31,8 +31,8 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
     X = X.rechunk({1: -1})
     y = y.rechunk({0: X.chunks[0]})
     workers = Workers(client)
-    blocks = zip(client.compute(X.to_delayed().ravel().tolist()), client.compute(y.to_delayed().ravel().tolist()))
-    blocks, labels = list(blocks), None
+    blocks = list(zip(client.compute(X.to_delayed().ravel().tolist()), client.compute(y.to_delayed().ravel().tolist())))
+    labels = None
     if encode:
         labels = np.unique(np.concatenate(workers.results(workers.each(np.unique, [own for _, own in blocks]))))
     sources = [workers.submit(_arrays, own, targets, labels) for own, targets in blocks]

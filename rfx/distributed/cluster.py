@@ -203,7 +203,8 @@ def _close(cluster) -> None:
 
 def _start(cluster, count) -> None:
     """Start so many workers. One that ends while it starts is replaced; ClusterError where that happens again and again."""
-    end, replaced, gone = time.monotonic() + _STARTING, 0, {}
+    end, replaced = time.monotonic() + _STARTING, 0
+    gone: dict[object, float] = {}
     cluster.scale(count)
     while len(cluster.scheduler.workers) < count:
         now = time.monotonic()

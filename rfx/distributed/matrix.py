@@ -1,6 +1,9 @@
 """A feature matrix whose rows lie on Dask workers: each worker multiplies its own, and sums of the size of D travel in a tree."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +18,9 @@ from rfx.operators.coded import Codes, coded
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
 
+if TYPE_CHECKING:
+    from rfx.features import FeatureMap
+
 # Bytes of an array that `to_array` fetches at most.
 _FETCHED = 1 << 31
 # Features of a subset of rows that are made and kept here: a pass over them takes less time than asking the workers does, some 30 ms.
@@ -25,7 +31,7 @@ _HERE = 1 << 26
 class Computed:
     """Features of a map, made anew at every use from the rows of a part."""
 
-    map: object
+    map: FeatureMap
     scale: float
     cost = COMPUTED
 
@@ -41,8 +47,8 @@ class Computed:
 
 
 @dataclass
-class Held:
-    """Features that a part holds as an array; index: those of its columns that are meant, None for all."""
+class Cached:
+    """Features that a part has as an array; index: those of its columns that are meant, None for all."""
 
     form: tuple
     index: np.ndarray | None = None
@@ -53,7 +59,7 @@ class Held:
 
     def columns(self, index):
         own = np.arange(self.form[0]) if self.index is None else self.index
-        return Held((len(own[index]), self.form[1]), own[index])
+        return Cached((len(own[index]), self.form[1]), own[index])
 
 
 @dataclass
@@ -158,20 +164,20 @@ class PartsMatrix(Matrix):
         return RowVector.constant(self.workers, self.counts, value)
 
     def hold(self, max_mb=np.inf):
-        """Held on the workers, where that takes at most `max_mb` and their own bound on each of them."""
+        """Cached on the workers, where that takes at most `max_mb` and their own bound on each of them."""
         if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
             return self
-        return self._held(Held((self.shape[1], self.dtype)), _array)
+        return self._cached(Cached((self.shape[1], self.dtype)), _array)
 
     def hold_rows(self, max_mb, kind=None):
-        """Held on the workers, whose memory, not this process's, is the bound; kind: int8 or int16 for codes (rfx.operators.coded)."""
+        """Cached on the workers, whose memory, not this process's, is the bound; kind: int8 or int16 for codes (rfx.operators.coded)."""
         if kind is None or self.cost <= READ:
             return self.hold()
         if self._share_mb(kind) > self._bound_mb():
             return self
-        return self._held(Coded((self.shape[1], self.dtype), kind), _codes, kind)
+        return self._cached(Coded((self.shape[1], self.dtype), kind), _codes, kind)
 
-    def _held(self, recipe, function, *args):
+    def _cached(self, recipe, function, *args):
         """These rows as function(features, *args) has them on the workers, which begin with that when it is needed first.
 
         What is common to all parts is sent at once: a worker that has begun is slow to pass it on to the next.

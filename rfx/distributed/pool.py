@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from rfx.data import registry
 from rfx.distributed import cluster
@@ -45,9 +46,9 @@ class Workers:
         self.client, self.where, self.report = client, where, report
         self.name = f"rfx-{uuid.uuid4().hex}"
         self.told = {"way": way, "versions": cluster.versions()}
-        self.taken = {}  # number -> run and future of the runs that have not ended
-        self.begun = {}  # number -> the last step that its solver told, None before any
-        self.again = []  # runs of runs that never began, and that the scheduler gave up for what others did to their workers
+        self.taken: dict[int, tuple[Run, Any]] = {}  # number -> run and future of the runs that have not ended
+        self.begun: dict[int, dict | None] = {}  # number -> the last step that its solver told, None before any
+        self.again: list[Run] = []  # runs of runs that never began, and that the scheduler gave up for what others did to their workers
         self.count = 0
         self.results = as_completed(loop=client.loop, with_results=True, raise_errors=False)
         self.looked, self.lonely = time.monotonic(), False
@@ -71,7 +72,7 @@ class Workers:
         names = [(self.name, number) for number in numbers]
         told = self.told | {"at_once": _at_once(self.client)}
         futures = self.client.map(make, names, [_resolved(run) for run in runs], key=names, pure=False, told=told)
-        self.taken |= {number: pair for number, *pair in zip(numbers, runs, futures)}
+        self.taken |= {number: (run, future) for number, run, future in zip(numbers, runs, futures)}
         self.results.update(futures)
 
     def ended(self) -> Iterator[tuple[Run, dict]]:
@@ -126,7 +127,7 @@ class Workers:
 
 def _at_once(client) -> dict[str, int]:
     """Runs at a time on each machine, whose cores they share; a machine is what follows the scheme in its workers' addresses."""
-    found = {}
+    found: dict[str, int] = {}
     for address, threads in client.nthreads().items():
         host = _host(address)
         found[host] = found.get(host, 0) + threads

@@ -1,7 +1,10 @@
 """Rows of inputs and targets that lie on Dask workers, each of which reads, scales and keeps its own parts."""
 
+from __future__ import annotations
+
 import time
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -37,11 +40,14 @@ class DistributedRows(Rows):
         self.survey = found[kept[0]]
         for k in kept[1:]:
             self.survey = self.survey + found[k]
-        self.shape, self.data, self.known = (self.survey.count, self.survey.width), None, None
+        self.shape = (self.survey.count, self.survey.width)
+        # futures of the scaled rows; and of which scaling and type there are some
+        self.data: list[Any] | None = None
+        self.known: tuple[Any, Any, DistributedRows] | None = None
         self.y = RowVector(workers, Leaf(np.empty(0)), self.counts)
         self.seconds = time.perf_counter() - start
 
-    def scaled(self, scaler, dtype) -> "DistributedRows":
+    def scaled(self, scaler, dtype) -> DistributedRows:
         """The rows scaled, kept on the workers; the same again as long as the scaling is."""
         if self.known is not None and self.known[:2] == (scaler, dtype):
             return self.known[2]

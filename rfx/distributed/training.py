@@ -71,6 +71,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
     Without test rows, info has the score on the training rows.
     """
     check(trainer, run)
+    assert run.scheduler is not None
     with cluster.connect(run.scheduler) as client:
         workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
         files = _files(run.dataset, workers)
@@ -123,6 +124,7 @@ def _rows(files, run, workers, settings):
     parts = run.parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = run.how_to_read()
+    reader: ranges.LibsvmRanges | ranges.TableRanges
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
         reader = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(settings.task == "regression"))
@@ -164,7 +166,8 @@ def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
 
 def _table_reader(files, reading, pieces, workers, task):
     """(a reader whose schema is learnt from all parts, the task, guessed where the targets are classes by how they are spelled)."""
-    shape, forced = None, frozenset()
+    shape = None
+    forced: frozenset[int] = frozenset()
     if files[0].kind != "parquet":
         shape = workers.result(workers.submit(ranges.dialect, files[0], reading.header))
         for note in shape.notes:
@@ -203,7 +206,8 @@ def _table_reader(files, reading, pieces, workers, task):
 
 def _learnt(source, reading, task):
     """On a worker: the Learner of a part's rows, or the columns whose kind changes within it."""
-    learner, kinds, seen = Learner(reading, True, task == "regression"), None, frozenset()
+    learner, kinds = Learner(reading, True, task == "regression"), None
+    seen: frozenset[int] = frozenset()
     for table in source.tables():
         words = frozenset(place for place, column in enumerate(table.columns) if isinstance(column, Words))
         if kinds is not None and words != kinds:

@@ -5,9 +5,11 @@ it, so that `loss.value(f, y).sum()` is one task a part and one number that trav
 here, in their order.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -32,6 +34,8 @@ class _Place:
 class _Node:
     """A step: function(*args), where nodes among args stand for their values; of a leaf the futures, one for each part."""
 
+    length: int
+
     def __init__(self, function, args, meta):
         self.function, self.args, self.meta = function, args, meta
         self.length = 1 + sum(arg.length for arg in args if isinstance(arg, _Node))
@@ -48,7 +52,9 @@ class Leaf(_Node):
 
 def written(nodes):
     """(steps, leaves) that `evaluated` takes: the values of nodes, each step once."""
-    steps, leaves, numbers = [], [], {}
+    steps: list[tuple[Any, tuple[Any, ...]]] = []
+    leaves: list[Any] = []
+    numbers: dict[int, int] = {}
 
     def visit(node):
         if id(node) in numbers:
@@ -294,7 +300,7 @@ def _norm(x):
     return float(np.sqrt(x._like(np.square, x).sum()))
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: lambda mask, a, b: mask._like(np.where, mask, a, b),
     np.zeros_like: lambda x, dtype=None: x._like(_full, x, 0.0 if dtype is None else np.dtype(dtype).type(0)),
     np.ones_like: lambda x, dtype=None: x._like(_full, x, 1.0),

@@ -10,6 +10,7 @@ import socket
 import time
 from functools import reduce
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,8 @@ class Workers:
             limits = [worker["memory_limit"] for worker in self._known().values()]
         # MiB that parts may take on each worker, of what Dask allows it; infinite where it sets no bound
         self.memory_mb = min((limit for limit in limits if limit), default=np.inf) / 2**20 * _HELD
-        self._direct, self._copies = Direct(client, self.addresses), []
+        self._direct = Direct(client, self.addresses)
+        self._copies: list[Any] = []
 
     def _known(self) -> dict:
         return self.client.scheduler_info(n_workers=-1)["workers"]
@@ -93,7 +95,8 @@ class Workers:
 
     def everywhere(self, function, *args) -> dict:
         """function(*args) on every worker that lives, by its address: one that dies is left out, and one that starts is asked."""
-        found, end = {}, time.monotonic() + _ALONE
+        end = time.monotonic() + _ALONE
+        found: dict[str, Any] = {}
         while True:
             parallel.check_time()
             with self.asked():

@@ -2,6 +2,7 @@
 
 import contextlib
 import warnings
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -79,7 +80,8 @@ class MethodEstimator(BaseEstimator):
 
     def _given(self) -> dict:
         """The options of the method that are not at the estimator's defaults."""
-        defaults = type(self).__init__.__signature__.parameters
+        made: Any = type(self).__init__
+        defaults = made.__signature__.parameters
         return {
             name: value
             for name, value in self.get_params(deep=False).items()

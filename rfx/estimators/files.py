@@ -82,6 +82,7 @@ def _parameters(kind, method) -> dict:
     found = {name: value for name, value in method.settings.items() if name in known and value != defaults.get(name)}
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):
         by_code = weights.by_code(found["class_weight"], method.schema)
+        assert isinstance(by_code, dict)
         found["class_weight"] = {label: own for code, own in by_code.items() for label in schema.shown(method, [code])}
     return found
 

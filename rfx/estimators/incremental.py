@@ -3,13 +3,13 @@
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from rfx.estimators.base import checked, in_python
+from rfx.estimators.base import MethodEstimator, checked, in_python
 from rfx.estimators.weighted import ManyTargets, WeightedClassifier, numbers
 from rfx.fitting import weights
 from rfx.options import LabelWeights
 
 
-class Incremental:
+class Incremental(MethodEstimator):
     """partial_fit of the methods that learn batch by batch; mixed into Classifier or Regressor."""
 
     def _train(self, task, X, y, **weights):

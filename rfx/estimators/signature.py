@@ -5,6 +5,7 @@ import math
 import re
 import textwrap
 from dataclasses import dataclass
+from typing import Any
 
 from rfx.options import LabelWeights, Option, Path, Widths
 
@@ -27,7 +28,7 @@ class Parameter:
     def of(cls, option: Option, optional: bool = False) -> "Parameter":
         """The parameter that stands for an option; optional: its default depends on the others, and is None here."""
         default = None if optional else option.default
-        annotation = _TYPES[option.kind]
+        annotation: Any = _TYPES[option.kind]
         if option.kind is not str and option.meanings():
             annotation = annotation | str
         if default is None:
@@ -67,8 +68,9 @@ def constructor(parameters):
             if name != "self":
                 setattr(self, name, value)
 
-    __init__.__signature__ = signature
-    return __init__
+    made: Any = __init__
+    made.__signature__ = signature
+    return made
 
 
 def section(title: str, entries) -> str:

@@ -57,6 +57,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             scaler = Scaler.fit(X, p["scaling"])
             scaled = scaler.transform(X)
             kernel = p.setdefault("kernel", self._only_kernel())
+            assert kernel is not None
             own = {option.name: p[option.name] for option in kernels.get_kernel(kernel).options}
             found = self._learn(scaled, p, bandwidth.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own))
         self.scaler_, self.map_ = scaler, found

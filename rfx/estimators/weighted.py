@@ -65,8 +65,8 @@ class WeightedRegressor(Regressor):
         """
         return self._fit(X, y, sample_weight=sample_weight)
 
-    def _train(self, task, X, y, sample_weight=None):
-        own = numbers(X, sample_weight)
+    def _train(self, task, X, y, **weights):
+        own = numbers(X, weights.get("sample_weight"))
         return super()._train(task, X, y, **({} if own is None else {"sample_weight": own}))
 
 

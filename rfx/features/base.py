@@ -1,8 +1,10 @@
 """What all random feature maps share: sampled arrays with one entry a feature, selection, and a form for model files."""
 
+from __future__ import annotations
+
 from functools import cached_property
 from numbers import Real
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +16,9 @@ from rfx.kernels import Kernel
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix
 from rfx.plugins import Registry
+
+if TYPE_CHECKING:
+    from rfx.data.rows import RowsLike
 
 # Inputs of a map that is drawn some features at a time, numbers that are drawn together, and rows of its array that are summed.
 _WIDE, _DRAWN, _ROWS = 1000, 1 << 20, 1 << 12
@@ -66,7 +71,7 @@ class FeatureMap:
         raise TypeError(f"{cls.__name__} does not define draw")
 
     @classmethod
-    def learn(cls, kernel: str, X, n_features: int, seed: int, variant: str = "offset", **params) -> "FeatureMap":
+    def learn(cls, kernel: str, X, n_features: int, seed: int, variant: str = "offset", **params) -> FeatureMap:
         """The float32 map for that kernel as the variant has it for the training rows X (n, n_inputs)."""
         cls.check_variant(kernel, n_features, variant)
         return sample(kernel, X.shape[1], n_features, seed, variant=variant, **params).fit(X, variant)
@@ -84,7 +89,7 @@ class FeatureMap:
             some = f"is for the kernels {having}" if having else "no map has"
             raise UsageError(f"--features is {variant}, which {some}; kernel {name} takes {' or '.join(cls.variants)}")
 
-    def fit(self, X, variant: str) -> "FeatureMap":
+    def fit(self, X, variant: str) -> FeatureMap:
         """The map as the variant has it for the training rows X (n, n_inputs); it itself where nothing is learnt from them."""
         return self
 
@@ -113,7 +118,7 @@ class FeatureMap:
         """The features of the rows of X as CSR (n, n_features) where nearly all of them are zero; None where that is not so."""
         return None
 
-    def quick_decision(self, X, coef):
+    def quick_decision(self, X: RowsLike, coef: np.ndarray) -> np.ndarray | None:
         """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker than by `transform`; None where none is."""
         return None
 
@@ -121,12 +126,12 @@ class FeatureMap:
         """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without features; None where that is no way."""
         return None
 
-    def select(self, indices) -> "FeatureMap":
+    def select(self, indices) -> FeatureMap:
         """The map made of these features (an index array, a boolean mask or a slice), in that order."""
         arrays = {key: np.ascontiguousarray(value[..., indices]) for key, value in self.arrays.items()}
         return type(self)(self.name, self.n_inputs, self.params, arrays)
 
-    def weighted(self, indices, weights) -> "FeatureMap":
+    def weighted(self, indices, weights) -> FeatureMap:
         """The features of these indices, each times its weight: (count,) integers and (count,) numbers."""
         part = self.select(indices)
         scales = part.arrays.get("scales", self.dtype.type(1)) * weights
@@ -176,7 +181,7 @@ class FeatureMap:
         return {"name": self.name, "n_inputs": self.n_inputs, "params": params}
 
     @staticmethod
-    def from_header(header: dict, arrays: dict) -> "FeatureMap":
+    def from_header(header: dict, arrays: dict) -> FeatureMap:
         kind = MAPS[header["name"]]
         names = [*kind.parts, *({"scales"} & arrays.keys() - kind.parts.keys())]
         found = kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in names})
@@ -246,7 +251,7 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
     return arrays
 
 
-def find(name: str) -> tuple[type, str]:
+def find(name: str) -> tuple[type[FeatureMap], str]:
     """(map, kernel) for a kernel's name, or another name of a map.
 
     Raises UsageError naming what there is.

@@ -3,8 +3,10 @@
 Either is the same for every method that has the kernel, and has seen training rows only.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -18,6 +20,9 @@ from rfx.losses import Squared
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge_grid
+
+if TYPE_CHECKING:
+    from rfx.data.rows import RowsLike
 
 # With 2,000 rows and 512 features the validation prefers kernels that are too wide for all rows of ijcnn1 or covtype.
 ROWS, FEATURES = 4000, 1000
@@ -33,7 +38,7 @@ def has_gamma(kernel: str) -> bool:
     return "gamma" in kernels.get_kernel(kernel).parameters
 
 
-def resolve(kernel: str, gamma, X, seed: int, **options) -> dict:
+def resolve(kernel: str, gamma: Any, X: RowsLike, seed: int, **options: Any) -> dict[str, Any]:
     """The kernel's parameters by rfx.kernels.parameters with the kernel's own options; gamma: a number or a word of its own."""
     if not has_gamma(kernel) and isinstance(gamma, str):
         # the words mean "whatever this kernel needs"; only a number is refused
@@ -41,23 +46,33 @@ def resolve(kernel: str, gamma, X, seed: int, **options) -> dict:
     return kernels.parameters(kernel, X, gamma, seed, **options)
 
 
-def of_rows(params: Mapping[str, Any], X, encoded, lam: float) -> tuple[dict, list[dict]]:
+def of_rows(
+    params: Mapping[str, Any], X: RowsLike, encoded: Callable[[], np.ndarray], lam: float
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """(the kernel's parameters, how gamma was chosen) by the options `params`, from the rows X (n, d) and, where gamma is `tuned` at
     `lam`, what encoded() returns, their targets (n, k)."""
     kernel, gamma, seed = params["kernel"], params["gamma"], params["seed"]
-    tried: list[dict] = []
+    tried: list[dict[str, Any]] = []
     if gamma == "tuned" and has_gamma(kernel):
         gamma, tried = tuned(kernel, X, encoded(), [lam], seed)
     return resolve(kernel, gamma, X, seed), tried
 
 
-def candidates(kernel: str, X, seed: int, factors=GAMMA_FACTORS) -> list[float]:
+def candidates(kernel: str, X: RowsLike, seed: int, factors: Sequence[float] = GAMMA_FACTORS) -> list[float]:
     """The bandwidths that are tried: multiples of that of the median distance."""
     base = kernels.parameters(kernel, X, "median", seed)["gamma"]
     return [base * factor for factor in factors]
 
 
-def loo(kernel: str, X, Y, lams, seed: int, row_weights=None, slack: float = 0.0) -> tuple[float, list[dict]]:
+def loo(
+    kernel: str,
+    X: RowsLike,
+    Y: np.ndarray,
+    lams: Sequence[float],
+    seed: int,
+    row_weights: np.ndarray | None = None,
+    slack: float = 0.0,
+) -> tuple[float, list[dict[str, Any]]]:
     """(gamma, steps): of LOO_FACTORS times the median's that of the least leave-one-out error of kernel ridge regression, and all errors.
 
     X: (n, d) scaled inputs, of which LOO_ROWS at most are taken; Y: (n, k) encoded targets; lams: ridge parameters, of which each
@@ -88,7 +103,7 @@ def loo(kernel: str, X, Y, lams, seed: int, row_weights=None, slack: float = 0.0
     return chosen["chosen"][0], [chosen]
 
 
-def _left_out(K, Y, lams, own) -> list[float]:
+def _left_out(K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarray) -> list[float]:
     """Leave-one-out mean squared errors for each of lams of ridge regression with the kernel values K (n, n), which are overwritten.
 
     Y: (n, k); own: the roots of the rows' weights (n,).
@@ -105,7 +120,14 @@ def _left_out(K, Y, lams, own) -> list[float]:
     return errors
 
 
-def tuned(kernel: str, X, Y, lams, seed: int, row_weights=None) -> tuple[float, list[dict]]:
+def tuned(
+    kernel: str,
+    X: RowsLike,
+    Y: np.ndarray,
+    lams: Sequence[float],
+    seed: int,
+    row_weights: np.ndarray | None = None,
+) -> tuple[float, list[dict[str, Any]]]:
     """(gamma, steps): of the candidates the one with the least error of ridge regression, for the best of `lams`, and the scores.
 
     X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as for all n rows;
@@ -130,7 +152,17 @@ def tuned(kernel: str, X, Y, lams, seed: int, row_weights=None) -> tuple[float, 
     return tried[place][0], [step("ridge on random features", options, len(train), len(test), "mean squared error", tried, place)]
 
 
-def _errors(kernel, gamma, X, Y, train, test, lams, seed, row_weights) -> list[float]:
+def _errors(
+    kernel: str,
+    gamma: float,
+    X: RowsLike,
+    Y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    lams: Sequence[float],
+    seed: int,
+    row_weights: np.ndarray | None,
+) -> list[float]:
     """Mean squared errors on the test rows of ridge regression on FEATURES random features, one for each of lams."""
     feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
     scale = 1 / np.sqrt(FEATURES)

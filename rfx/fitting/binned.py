@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ from rfx.data.rows import Rows
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.features.widths import WIDTHS
-from rfx.fitting.callbacks import evaluating
+from rfx.fitting.callbacks import StepCallback, evaluating
 from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
 from rfx.fitting.options import CHOSEN_GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
 from rfx.fitting.problem import Clock, Problem
@@ -125,7 +124,8 @@ class BinnedMethod(Method):
 
     def count(self, X: Any, settings: Settings) -> int:
         """How many grids the rows X get."""
-        return settings.n_grids
+        found: int = settings.n_grids
+        return found
 
     def entry_bytes(self, settings: Settings, number: int) -> int:
         """What training takes for each row and grid, where a bin number takes `number` bytes."""
@@ -159,7 +159,7 @@ class BinnedMethod(Method):
         count = self.count(problem.X, settings)
         return sample_grids(settings.kernel, problem.n_inputs, count, settings.seed, gamma=gamma)
 
-    def restore(self, header, arrays, settings) -> BinnedModel:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> BinnedModel:
         if not np.all(arrays["widths"] > 0):
             raise DataError("array widths has values that are not above 0")
         kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
@@ -175,7 +175,7 @@ def numbered(grids: BinningMap, X: Any) -> tuple[Bins, Any]:
     return bins, BinnedMatrix(ids, bins.starts)
 
 
-def step_callback(problem: Problem, grids: BinningMap, bins: Bins) -> Callable | None:
+def step_callback(problem: Problem, grids: BinningMap, bins: Bins) -> StepCallback | None:
     """The callback of a solver for the weights of these bins; see `callbacks.evaluating`."""
     return evaluating(problem, lambda X: grids.transform(X, bins).__matmul__)
 
@@ -184,8 +184,8 @@ def solve_liblinear_each(Z: Any, problem: Problem, settings: Settings, penalty: 
     """LIBLINEAR's solution for each output over the bins Z; penalty: l1 or l2."""
     limits = budget(problem, settings)
 
-    def solve(y, tell):
-        own = {"penalty": penalty, "seed": settings.seed}
+    def solve(y: np.ndarray, tell: StepCallback | None) -> Solution:
+        own: dict[str, Any] = {"penalty": penalty, "seed": settings.seed}
         return solve_liblinear(Z, y, settings.lam, problem.loss, limits, callback=tell, **own)
 
     return each_output(problem.Y, solve, callback)

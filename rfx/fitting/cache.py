@@ -21,7 +21,8 @@ class Cache:
     def get(self, kind: str, key: Hashable, make: Callable[[], T]) -> T:
         """The value of that kind for the key: the one that is there, or what `make` returns."""
         if kind in self._entries and self._entries[kind][0] == key:
-            return self._entries[kind][1]
+            kept: T = self._entries[kind][1]
+            return kept
         self._entries.pop(kind, None)
         value = make()
         self._entries[kind] = (key, value)

@@ -4,14 +4,19 @@ The curves are Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, eq
 fitted by scikit-learn. Several classes: one curve for each against the others, then divided by their sum.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from rfx.fitting.pipeline import Pipeline
 
 KINDS = {"platt": "a sigmoid", "isotonic": "any rising curve, for a thousand rows or more"}
 OWN = ("logistic", "softmax")
@@ -30,7 +35,7 @@ class Calibration:
     curves: list[tuple[np.ndarray, np.ndarray]]
 
     @classmethod
-    def fit(cls, kind: str, decision, y, classes, by: str, schema: Schema | None = None) -> "Calibration":
+    def fit(cls, kind: str, decision: np.ndarray, y: np.ndarray, classes: np.ndarray, by: str, schema: Schema | None = None) -> Calibration:
         """Learn from decision values (n,) or (n, classes) of rows that the models did not see, with labels y (n,).
 
         classes: the models' labels, ascending. by: how the rows were held out. schema: of the labels, for messages.
@@ -47,7 +52,7 @@ class Calibration:
             curves.append(_platt(values, hit) if kind == "platt" else _isotonic(values, hit))
         return cls(kind, len(y), by, curves)
 
-    def probabilities(self, decision) -> np.ndarray:
+    def probabilities(self, decision: np.ndarray) -> np.ndarray:
         """(n, classes) probabilities of decision values (n,) or (n, classes)."""
         columns = decision[:, None] if decision.ndim == 1 else decision
         found = [
@@ -60,12 +65,12 @@ class Calibration:
         """What is said of it."""
         return f"{self.kind} on {self.rows:,} rows, {self.by}"
 
-    def to_dict(self) -> dict:
+    def to_dict(self) -> dict[str, Any]:
         """For the header of a model file."""
         return {"kind": self.kind, "rows": self.rows, "by": self.by, "curves": [[part.tolist() for part in curve] for curve in self.curves]}
 
     @classmethod
-    def from_dict(cls, saved: dict, outputs: int) -> "Calibration":
+    def from_dict(cls, saved: dict[str, Any], outputs: int) -> Calibration:
         """Of a model file's header; raises DataError where it is not what `to_dict` gives for so many outputs."""
         try:
             curves: list[Any] = [tuple(np.array(part, np.float64) for part in curve) for curve in saved["curves"]]
@@ -83,7 +88,7 @@ class Calibration:
         return cls(saved["kind"], saved["rows"], saved["by"], curves)
 
 
-def _platt(values, hit):
+def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Slope and intercept of the sigmoid: logistic regression, each row taken as both outcomes by Platt's target."""
     from sklearn.linear_model import LogisticRegression
 
@@ -96,14 +101,14 @@ def _platt(values, hit):
     return model.coef_.ravel() / scale, model.intercept_
 
 
-def _isotonic(values, hit):
+def _isotonic(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.isotonic import IsotonicRegression
 
     curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(values, hit.astype(float))
     return curve.X_thresholds_.astype(np.float64), curve.y_thresholds_.astype(np.float64)
 
 
-def _of_all(found):
+def _of_all(found: np.ndarray) -> np.ndarray:
     """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each class against the others."""
     if found.shape[1] == 1:
         return np.hstack([1 - found, found])
@@ -111,12 +116,15 @@ def _of_all(found):
     return np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1])
 
 
-def has(method) -> bool:
+def has(method: Pipeline) -> bool:
     """Whether the trained method has probabilities."""
-    return method.task != "regression" and (method.calibration is not None or method.loss.name in OWN or len(method.classes) == 1)
+    if method.task == "regression":
+        return False
+    assert method.classes is not None
+    return method.calibration is not None or method.loss.name in OWN or len(method.classes) == 1
 
 
-def check(method) -> None:
+def check(method: Pipeline) -> None:
     """Raise UsageError where the trained method has no probabilities."""
     if not has(method):
         if method.task == "regression":
@@ -127,19 +135,21 @@ def check(method) -> None:
         )
 
 
-def probabilities(method, decision) -> np.ndarray:
+def probabilities(method: Pipeline, decision: np.ndarray) -> np.ndarray:
     """(n, classes) probabilities, in the order of method.classes, of decision values; raises as `check` does."""
     check(method)
+    assert method.classes is not None
     if len(method.classes) == 1:
         return np.ones((len(decision), 1))
     if method.calibration is not None:
         return method.calibration.probabilities(decision)
     if method.loss.name == "softmax":
-        return softmax(decision, axis=1)
+        found: np.ndarray = softmax(decision, axis=1)
+        return found
     return _of_all(expit(decision[:, None] if decision.ndim == 1 else decision))
 
 
-def words(method) -> str | None:
+def words(method: Pipeline) -> str | None:
     """Where the model's probabilities come from; None where it has none."""
     if not has(method):
         return None

@@ -12,8 +12,11 @@ from rfx.fitting.problem import Problem
 # Held-out rows -> a function of weights, (D,) or (D, k), that gives decision values (m,) or (m, k).
 Decide = Callable[[Any], Callable[[Any], Any]]
 
+# Called by a solver with what it reports of a step, and a function that gives its weights so far.
+StepCallback = Callable[[dict[str, Any], Callable[[], Any]], None]
 
-def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> Callable | None:
+
+def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> StepCallback | None:
     """The callback of a solver that reports weights; None where nobody listens.
 
     Where the problem has a curve, the entry of each step gets ``error``, outside of the solver's
@@ -35,7 +38,7 @@ def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> Callable 
     values = np.zeros((curve.X.shape[0], n_outputs))
     offset = np.broadcast_to(offset, n_outputs)
 
-    def tell(entry, coef):
+    def tell(entry: dict[str, Any], coef: Callable[[], Any]) -> None:
         found = np.asarray(decision(coef()))
         if found.ndim == 1:
             output = entry.get("output", 0)
@@ -49,7 +52,7 @@ def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> Callable 
     return tell
 
 
-def telling(problem: Problem) -> Callable | None:
+def telling(problem: Problem) -> StepCallback | None:
     """The callback that passes steps on to the problem's listener, with ``outputs``, their number."""
     progress = problem.progress
     if progress is None:

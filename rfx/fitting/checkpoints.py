@@ -119,7 +119,7 @@ class Keeper:
                 raise self._damaged(str(error)) from error
             stream.seek(saved.position)
 
-    def _check(self, session: Session, header: dict) -> None:
+    def _check(self, session: Session, header: dict[str, Any]) -> None:
         if header["method"] != session.method.name:
             raise UsageError(f"checkpoint {self.path} is of method {header['method']}, not {session.method.name}")
         for name, value in session.settings.items():
@@ -157,7 +157,7 @@ _ARRAYS = {
 }
 
 
-def digest(header: dict, arrays: dict) -> str:
+def digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
     """A hash of all that a checkpoint holds."""
     found = hashlib.blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):
@@ -169,25 +169,26 @@ def digest(header: dict, arrays: dict) -> str:
     return found.hexdigest()
 
 
-def _whole(value, name, low=0) -> int:
+def _whole(value: object, name: str, low: int = 0) -> int:
     if type(value) is not int or not low <= value <= _MOST:
         raise DataError(f"{name} is {value!r:.40}, not a whole number of {low} or more")
     return value
 
 
-def _number(value, name, low=-math.inf) -> float:
+def _number(value: Any, name: str, low: float = -math.inf) -> float:
     if type(value) not in (int, float) or not math.isfinite(value) or value < low:
         raise DataError(f"{name} is {value!r:.40}, not a number" + ("" if low == -math.inf else f" of {low:g} or more"))
-    return value
+    found: float = value
+    return found
 
 
-def _listed(value, name, count=None) -> list:
+def _listed(value: object, name: str, count: int | None = None) -> list[Any]:
     if type(value) is not list or (count is not None and len(value) != count):
         raise DataError(f"{name} is {value!r:.40}, not a list" + ("" if count is None else f" of {count}"))
     return value
 
 
-def _table(value, name) -> dict:
+def _table(value: object, name: str) -> dict[str, Any]:
     if type(value) is not dict:
         raise DataError(f"{name} is {value!r:.40}, not a table")
     return value
@@ -219,7 +220,7 @@ class State:
     curve: list[dict[str, Any]]
 
     @classmethod
-    def of(cls, session: Session, header: dict, arrays: dict) -> State:
+    def of(cls, session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
         """The state in a header and its arrays; DataError, KeyError or TypeError where a part is not of its type, shape or range."""
         task, known = header["task"], {name: arrays[name] for name in _ARRAYS if name in arrays}
         if task not in ("binary", "multiclass", "regression"):
@@ -303,7 +304,7 @@ class State:
         session.curve = self.curve
 
 
-def _kernel(name: str | None, params: dict, prepared: int) -> None:
+def _kernel(name: str | None, params: dict[str, Any], prepared: int) -> None:
     """Refuse parameters that the kernel does not have, or that are not finite numbers in its form."""
     declared = {} if name is None else kernels.get_kernel(name).parameters
     for key, value in params.items():
@@ -320,7 +321,7 @@ def _kernel(name: str | None, params: dict, prepared: int) -> None:
         raise DataError(f"the kernel's parameter {lacking[0]} is missing")
 
 
-def _position(found) -> dict:
+def _position(found: dict[str, Any]) -> dict[str, Any]:
     """A position of rfx.data.stream.Stream."""
     for name in ("epoch", "number", "offset", "rows"):
         _whole(_table(found, "position")[name], name)
@@ -331,7 +332,7 @@ def _position(found) -> dict:
     return found
 
 
-def _place(found, name) -> None:
+def _place(found: object, name: str) -> None:
     """Places of sources are tables of whole numbers, words and such tables."""
     if isinstance(found, dict):
         for key, value in found.items():
@@ -343,7 +344,7 @@ def _place(found, name) -> None:
         _whole(found, name)
 
 
-def check_solver(then: dict, now: dict, n_inputs: int) -> None:
+def check_solver(then: dict[str, np.ndarray], now: dict[str, np.ndarray], n_inputs: int) -> None:
     """Refuse, with a DataError, arrays of a solver that are not in the form that it has them at its start.
 
     then: those of the checkpoint; now: those of the same solver before its first step. What grows with the rows that were seen

@@ -5,6 +5,7 @@ The rows are therefore finitely many and known beforehand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ class DualLearner(Learner):
     """A learner whose steps are told which rows of the set they are for."""
 
     def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
-        return self.solver.step(X, Y, index)
+        loss: float = self.solver.step(X, Y, index)
+        return loss
 
 
 class DualMethod(StreamMethod):
@@ -68,7 +70,7 @@ class DualMethod(StreamMethod):
         source.rewind()
         dtype = input_dtype(settings)
 
-        def batches():
+        def batches() -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
             for X, y, index in Stream(source, 4096):
                 yield learned.inputs.transform(X, dtype), learned.encode(y), index
 

@@ -69,9 +69,11 @@ class ExpansionModel:
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
         if not len(self.coef):
-            return np.zeros((X.shape[0], len(self.intercept))) + self.intercept
+            constant: np.ndarray = np.zeros((X.shape[0], len(self.intercept))) + self.intercept
+            return constant
         values = kernels.decision(self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype)
-        return np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
+        found: np.ndarray = np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
+        return found
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = {f"kernel_{key}": np.asarray(value) for key, value in self.params.items()}
@@ -124,7 +126,8 @@ class ExpansionMethod(Method):
     def vectors(self, settings: Settings, X: Any) -> int:
         # kernels make sparse rows dense a few at a time
         sparse = memory.stays_sparse(X, settings.scaling)
-        return min(X.shape[0], SPARSE_ROWS) if sparse else X.shape[0]
+        count: int = min(X.shape[0], SPARSE_ROWS) if sparse else X.shape[0]
+        return count
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         if header["n_inputs"] != header["info"]["n_inputs"]:
@@ -132,5 +135,5 @@ class ExpansionMethod(Method):
         parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
         return self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
 
-    def restore(self, header, arrays, settings) -> Any:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> ExpansionModel:
         return ExpansionModel.restored(header, arrays, settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.fitting.support_rows import SUPPORT, kernel_option, restored
 from rfx.model import Array
 from rfx.options import Option
+from rfx.solvers.stochastic.support import Support
 
 COUNT = 256
 
@@ -53,7 +55,9 @@ class RandomFeatures(StreamMethod):
             **learned.kernel_params,
         )
 
-    def predictor(self, header, arrays, settings: Settings, known: Restored):
+    def predictor(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+    ) -> Callable[[Any], np.ndarray]:
         parts = {name[4:]: v for name, v in arrays.items() if name.startswith("map_")}
         features = Scaled(FeatureMap.from_header(header["map"], parts))
         return partial(_weighted, features, arrays["coef"])
@@ -73,7 +77,8 @@ class NystromFeatures(StreamMethod):
     arrays = StreamMethod.arrays | SUPPORT
 
     def n_landmarks(self, settings: Settings) -> int:
-        return settings.n_features
+        count: int = settings.n_features
+        return count
 
     def features(self, learned: Learned, settings: Settings) -> tuple[NystromMap, float]:
         """The map of the landmarks, and the seconds that it took."""
@@ -84,11 +89,13 @@ class NystromFeatures(StreamMethod):
         feature_map = NystromMap(settings.kernel, landmarks, params, dtype)
         return feature_map, time.perf_counter() - start
 
-    def predictor(self, header, arrays, settings: Settings, known: Restored):
+    def predictor(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+    ) -> Callable[[Any], np.ndarray]:
         return _support(settings, known.kernel_params, arrays["support"], arrays["coef"]).values
 
 
-def _support(settings: Settings, params: dict, rows: Any, coef: np.ndarray) -> Any:
+def _support(settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray) -> Support:
     # coefficients of near-dependent landmarks cancel: float64
     return restored(settings, params, rows, coef, np.float64)
 

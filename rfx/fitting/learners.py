@@ -3,12 +3,16 @@
 Each keeps the features that joined as the arrays of their map, which computes them in training as it does in prediction.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rfx.counters import uniforms
 from rfx.features import MAPS, FeatureMap
+from rfx.losses import Loss
 from rfx.solvers.stumps import StumpSearch
 from rfx.solvers.surrogate import fit_linear
 
@@ -26,27 +30,28 @@ class Learner:
 
     kernel = ""
 
-    def __init__(self, X, params: dict):
+    def __init__(self, X: np.ndarray, params: dict[str, Any]) -> None:
         self.X, self.params = X, params
         self._last: Any = None
         self.found = self._map(**self._nothing(X))
 
-    def _nothing(self, X) -> dict:
+    def _nothing(self, X: np.ndarray) -> dict[str, np.ndarray]:
         """The arrays of no features."""
         parts = MAPS[self.kernel].parts
         sizes = {"inputs": X.shape[1], "features": 0}
-        kinds = {"f": X.dtype, "i": np.int64}
+        kinds: dict[str, np.dtype] = {"f": X.dtype, "i": np.dtype(np.int64)}
         return {name: np.empty([sizes[axis] for axis in part.axes.split()], kinds[part.kind]) for name, part in parts.items()}
 
-    def _map(self, **arrays) -> FeatureMap:
-        return MAPS[self.kernel](self.kernel, self.X.shape[1], self.params, arrays)
+    def _map(self, **arrays: np.ndarray) -> FeatureMap:
+        made: FeatureMap = MAPS[self.kernel](self.kernel, self.X.shape[1], self.params, arrays)
+        return made
 
-    def _signs(self, features) -> np.ndarray:
+    def _signs(self, features: FeatureMap) -> np.ndarray:
         """(n, k) int8 values of the features just found."""
         self._last = features
         return np.where(features.transform(self.X) > 0, 1, -1).astype(np.int8)
 
-    def keep(self, which):
+    def keep(self, which: Sequence[int] | np.ndarray) -> None:
         """Let these features, numbers of those found last, join."""
         new = self._last.select(np.asarray(which))
         self.found = self._map(**{name: np.concatenate([values, new.arrays[name]], axis=-1) for name, values in self.found.arrays.items()})
@@ -61,11 +66,11 @@ class Perceptrons(Learner):
 
     kernel = "perceptron"
 
-    def __init__(self, X, params, loss, exact: bool, count: int, seed: int):
+    def __init__(self, X: np.ndarray, params: dict[str, Any], loss: Loss, exact: bool, count: int, seed: int) -> None:
         super().__init__(X, params)
         self.loss, self.exact, self.count, self.seed, self._halves = loss, exact, count, seed, 0
 
-    def find(self, u):
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, None]:
         """(signs (n, k) int8, None): the features of this step."""
         found = [self._fitted(u, u)]
         for _ in range(self.count - 1):
@@ -76,7 +81,7 @@ class Perceptrons(Learner):
         arrays = {"directions": directions, "thresholds": thresholds, "scales": np.ones(len(found))}
         return self._signs(self._map(**{name: np.ascontiguousarray(part, self.X.dtype) for name, part in arrays.items()})), None
 
-    def _fitted(self, part, u):
+    def _fitted(self, part: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
         """(direction of length 1, threshold) of the classifier of `part` of u; a constant's where no row can be on the other side."""
         theta, b = fit_linear(self.X, part, self.loss)
         size, far = float(np.linalg.norm(theta)), FARTHEST * self.params["radius"]
@@ -94,11 +99,11 @@ class Stumps(Learner):
 
     kernel = "stump"
 
-    def __init__(self, X, params, count: int):
+    def __init__(self, X: np.ndarray, params: dict[str, Any], count: int) -> None:
         super().__init__(X, params)
         self.search, self.count = StumpSearch(X), count
 
-    def find(self, u):
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, float]:
         """(signs (n, k) int8, the largest |sum_n u_n phi(x_n)| over all stumps)."""
         thresholds, sums = self.search.best(u)
         best = np.argsort(-np.abs(sums), kind="stable")[: self.count]

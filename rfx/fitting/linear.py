@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, leverage, sample
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache, Same
-from rfx.fitting.callbacks import evaluating
+from rfx.fitting.callbacks import StepCallback, evaluating
 from rfx.fitting.method import Method, kernel_params, scalars
 from rfx.fitting.options import (
     CHOSEN_GAMMA,
@@ -146,11 +145,14 @@ class LinearMethod(Method):
     def n_drawn(self, settings: Settings) -> int:
         """Features that are drawn: those of the pool, where there is one."""
         if settings.get("choose"):
-            return settings.pool or POOL_SHARE * settings.n_features
-        return settings.n_features
+            pool: int = settings.pool or POOL_SHARE * settings.n_features
+            return pool
+        count: int = settings.n_features
+        return count
 
     def vectors(self, settings: Settings, X: Any) -> int:
-        return self.n_drawn(settings) * MAPS[settings.kernel].width
+        width: int = MAPS[settings.kernel].width
+        return self.n_drawn(settings) * width
 
     def offsets(self, settings: dict[str, Any] | Settings) -> bool:
         """Whether models with these settings have an offset."""
@@ -163,7 +165,7 @@ class LinearMethod(Method):
         parts = MAPS[header["map"]["name"]].saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
 
-    def restore(self, header, arrays, settings) -> LinearModel:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> LinearModel:
         parts = {key[4:]: value for key, value in arrays.items() if key.startswith("map_")}
         offset = arrays["offset"] if self.offsets(settings) else None
         return LinearModel(FeatureMap.from_header(header["map"], parts), arrays["coef"], offset)
@@ -182,10 +184,11 @@ def sampled(method: LinearMethod, problem: Problem, settings: Settings, lam: flo
     if settings.get("choose") is None:
         return pool
     curved = 1.0 if problem.loss.name == "squared" else leverage.NEAR_MARGIN
-    return leverage.draw(pool, problem.X, settings.n_features, lam / curved, settings.seed)
+    chosen: FeatureMap = leverage.draw(pool, problem.X, settings.n_features, lam / curved, settings.seed)
+    return chosen
 
 
-def drawn(X: Any, settings: Settings, count: int, params: dict, cache: Cache) -> FeatureMap:
+def drawn(X: Any, settings: Settings, count: int, params: dict[str, Any], cache: Cache) -> FeatureMap:
     """`count` features with these kernel parameters, adapted to X where the variant asks for it.
 
     Trials, and the fit after them, take what was drawn last where it would be drawn again.
@@ -221,7 +224,7 @@ def step_callback(
     settings: Settings,
     scale: float = 1.0,
     offset: Any = 0.0,
-) -> Callable | None:
+) -> StepCallback | None:
     """The callback of a solver for weights over scale * feature_map; see `callbacks.evaluating`."""
     limit = settings.max_memory
     matvec = lambda X: feature_matrix(feature_map, X, scale, limit).matvec
@@ -241,7 +244,8 @@ def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.nda
     size = feature_map.n_features * feature_map.dtype.itemsize
     Z = MapMatrix(feature_map, X, block=max(32, PREDICTION_BYTES // size))
     if coef.shape[1] == 1:
-        return Z.matvec(coef[:, 0])[:, None]
+        column: np.ndarray = Z.matvec(coef[:, 0])[:, None]
+        return column
     return Z.matvec(coef)
 
 
@@ -253,7 +257,7 @@ class ValidationRows:
 
     def __init__(self, X: Any, memory_mb: float | None) -> None:
         self.X, self.memory_mb = X, memory_mb
-        self._map: Any = None
+        self._map: FeatureMap | None = None
         self._features: Any = None
 
     @classmethod
@@ -261,8 +265,8 @@ class ValidationRows:
         """Those of the rows X, kept in the cache."""
         return cache.get("validation rows", Same(X), lambda: cls(X, settings.max_memory))
 
-    def decision(self, model: Any) -> np.ndarray:
-        """(m, k) values of a `LinearModel`."""
+    def decision(self, model: LinearModel) -> np.ndarray:
+        """(m, k) values of a model."""
         if self._map is not model.map:
             self._map, self._features = model.map, None
             return model.decision(self.X)

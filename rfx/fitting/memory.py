@@ -1,9 +1,11 @@
 """Whether rows are so wide that what becomes dense does not fit into memory: asked before anything is allocated."""
 
+from __future__ import annotations
+
 import scipy.sparse as sp
 
 from rfx import env
-from rfx.data.rows import Rows
+from rfx.data.rows import Rows, RowsLike
 from rfx.data.scaling import WIDE, keeps_sparse
 from rfx.errors import DataError
 
@@ -13,7 +15,7 @@ VECTOR, WIDE_VECTOR, SCALING = 24, 12, 64
 LEAST = 64
 
 
-def check(X, scaling: str, vectors: int, itemsize: int) -> None:
+def check(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None:
     """Refuse rows X (n, d), dense or CSR, that memory does not allow to be scaled, with `vectors` vectors of length d besides.
 
     CSR rows stay sparse where they are not scaled, or wide and mostly zeros; others take itemsize bytes an input. Raises DataError.
@@ -31,6 +33,6 @@ def check(X, scaling: str, vectors: int, itemsize: int) -> None:
         )
 
 
-def stays_sparse(X, scaling: str) -> bool:
+def stays_sparse(X: RowsLike, scaling: str) -> bool:
     """Whether the rows X are CSR and are so when they are scaled, too."""
     return sp.issparse(X) and (scaling == "none" or keeps_sparse(X))

@@ -18,8 +18,8 @@ from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import (
+    FEWEST_EVALUATED,
     HELD_OUT,
-    JUDGES,
     LAMS,
     SMALLER,
     TOL,
@@ -95,7 +95,7 @@ class Method:
         are multiples of the median's.
     stages : tuple
         Options that are chosen together, one stage after another.
-    held_out_share, held_out_rows, judges
+    held_out_share, held_out_rows, fewest_evaluated
         The share of the rows that is held out to choose options, the most rows to fit to and to
         evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
     loo_slack : float
@@ -111,11 +111,11 @@ class Method:
     summary: ClassVar[str] = ""
     options: ClassVar[tuple[Option, ...]] = ()
     arrays: ClassVar[dict[str, Array]] = {}
-    searched: ClassVar[dict[str, tuple]] = {}
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {}
     stages: ClassVar[tuple[tuple[str, ...], ...]] = (("gamma", "lam"),)
     held_out_share: ClassVar[float] = HELD_OUT
     held_out_rows: ClassVar[int | None] = None
-    judges: ClassVar[int] = JUDGES
+    fewest_evaluated: ClassVar[int] = FEWEST_EVALUATED
     loo_slack: ClassVar[float] = 0.0
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
@@ -230,7 +230,7 @@ class Method:
             return settings.updated(tol=TOL)
         return settings
 
-    def judge(self, settings: Settings) -> Settings:
+    def evaluation(self, settings: Settings) -> Settings:
         """Settings for the choice of options: rfx's solver in place of LIBLINEAR's processes."""
         found = self.trial(settings)
         if settings.get("solver") == "liblinear":

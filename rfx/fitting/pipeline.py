@@ -123,7 +123,7 @@ class Pipeline:
     def _decision(self, X: Any) -> np.ndarray:
         scaled = self.preprocessing.rows(X)
         with silent():
-            values = self.model.decision(scaled)
+            values: np.ndarray = self.model.decision(scaled)
         finite = np.isfinite(values).all(axis=1)
         if not finite.all():
             row = np.argmin(finite) + 1
@@ -219,7 +219,7 @@ class Pipeline:
         return cls.of_state(method, header, file.arrays(declared))
 
     @classmethod
-    def of_state(cls, method: Method, header: dict, arrays: dict) -> Pipeline:
+    def of_state(cls, method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> Pipeline:
         """The pipeline of a model file's header and arrays; raises what `read` does."""
         known = sizes(method, header, arrays)
         model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
@@ -252,7 +252,7 @@ def silent() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
-def sizes(method: Method, header: dict, arrays: dict) -> dict[str, int]:
+def sizes(method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, int]:
     """The sizes of a model file's axes that its header and labels tell."""
     if header["task"] not in (*CLASSIFICATION, "regression"):
         raise DataError(f"its task is {header['task']!r:.40}")
@@ -269,7 +269,7 @@ def sizes(method: Method, header: dict, arrays: dict) -> dict[str, int]:
     return found
 
 
-def n_targets(header: dict) -> int:
+def n_targets(header: dict[str, Any]) -> int:
     """The targets of a row in the header of a regression's model; one where it says nothing."""
     found = header.get("n_targets", 1)
     if type(found) is not int or found < 1:

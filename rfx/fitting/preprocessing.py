@@ -79,7 +79,8 @@ class Preprocessing:
     def targets(self, y: Any) -> np.ndarray:
         """Targets (n, k): scaled, or +-1 for each class against the others (one column for two)."""
         if self.target_scaler is not None:
-            return self.target_scaler.transform(y)[:, None]
+            column: np.ndarray = self.target_scaler.transform(y)[:, None]
+            return column
         classes = self.classes
         assert classes is not None
         if len(classes) <= 2:
@@ -95,11 +96,14 @@ class Preprocessing:
             return self.target_scaler.inverse(decision)
         classes = self.classes
         assert classes is not None
+        found: np.ndarray
         if decision.ndim == 2:
-            return classes[np.argmax(decision, axis=1)]
+            found = classes[np.argmax(decision, axis=1)]
+            return found
         if len(classes) == 1:
             return np.full(len(decision), classes[0])
-        return classes[(decision > 0).astype(int)]
+        found = classes[(decision > 0).astype(int)]
+        return found
 
     def score(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
         """``metric`` and ``score``: accuracy for classes, RMSE in units of the scaled target.
@@ -136,7 +140,7 @@ class Preprocessing:
 
     def error(self, decision: np.ndarray, y: Any) -> float:
         """The share of wrong labels, or the RMSE in units of the scaled target."""
-        found = self.score(decision, y)["score"]
+        found: float = self.score(decision, y)["score"]
         return found if self.task == "regression" else 1.0 - found
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from rfx.losses import Loss
 
+T = TypeVar("T")
 # Called with what a solver reports of a step, or with what selection has tried so far.
 Progress = Callable[[dict[str, Any]], None]
 
@@ -68,15 +69,18 @@ class Problem:
 
     @property
     def n_rows(self) -> int:
-        return self.X.shape[0]
+        count: int = self.X.shape[0]
+        return count
 
     @property
     def n_inputs(self) -> int:
-        return self.X.shape[1]
+        count: int = self.X.shape[1]
+        return count
 
     @property
     def n_outputs(self) -> int:
-        return self.Y.shape[1]
+        count: int = self.Y.shape[1]
+        return count
 
     def rows(self, index: np.ndarray) -> Problem:
         """The problem of some of the rows, by their numbers, to which nobody listens."""
@@ -98,7 +102,7 @@ class Clock:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
-    def timed(self, name: str, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def timed(self, name: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call the function and add its time to `name`."""
         start = time.perf_counter()
         found = function(*args, **kwargs)

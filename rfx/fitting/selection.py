@@ -79,7 +79,9 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
     return Choice(settings, chosen, steps, time.perf_counter() - start)
 
 
-def _gamma(method, problem, settings, others: bool) -> tuple[dict, list, dict]:
+def _gamma(
+    method: Method, problem: Problem, settings: Settings, others: bool
+) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[float]]]:
     """(gamma where it is known now, what was tried for it, its values to try by validation)."""
     kernel, word, seed = settings.kernel, settings.gamma, settings.seed
     X, Y = problem.X, problem.Y
@@ -100,7 +102,14 @@ def _gamma(method, problem, settings, others: bool) -> tuple[dict, list, dict]:
     return {}, [], {}
 
 
-def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[dict]]:
+def _search(
+    method: Method,
+    grid: dict[str, list[float]],
+    problem: Problem,
+    settings: Settings,
+    asked: Settings,
+    cache: Cache,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The values of the grid's options with the least error on validation rows, and what was tried.
 
     grid: option -> values, gamma's as numbers. Options of a later stage have their first value
@@ -109,17 +118,18 @@ def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[d
     given = " and ".join(f"--{name.replace('_', '-')} is {asked[name]!r}" for name in grid)
     folds = [
         (kept[evenly(len(kept), method.held_out_rows)], out[evenly(len(out), method.held_out_rows)])
-        for kept, out in parts(problem.n_rows, method.held_out_share, method.judges, settings.seed, given)
+        for kept, out in parts(problem.n_rows, method.held_out_share, method.fewest_evaluated, settings.seed, given)
     ]
     fitted, evaluated = len(folds[0][0]), sum(len(out) for _, out in folds)
     shares = [len(kept) / problem.n_rows for kept, _ in folds]
     sizes = [len(out) for _, out in folds]
-    best = {name: values[0] for name, values in grid.items()}
-    steps: list[dict] = []
-    judge = method.judge(settings)
+    lam: Any = settings.get("lam")
+    best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
+    steps: list[dict[str, Any]] = []
+    cheap = method.evaluation(settings)
     goals = []
     for share, (kept, out) in zip(shares, folds):
-        goals.append(method.target_error(problem.rows(kept), problem.rows(out), judge, share, cache))
+        goals.append(method.target_error(problem.rows(kept), problem.rows(out), cheap, share, cache))
     target = _mean(goals)
     # of several parts the mean error is the one to come close to: no part alone tells
     stop = Stop(target is not None, target if len(folds) == 1 else None)
@@ -129,11 +139,11 @@ def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[d
         if not names:
             continue
         others = [name for name in names if name != "lam"]
-        lams = grid["lam"] if "lam" in names else [best.get("lam", settings.get("lam"))]
+        lams = grid["lam"] if "lam" in names else [best.get("lam", lam)]
         combinations = list(itertools.product(*(grid[name] for name in others)))
-        tried: list[list] = []
+        tried: list[list[Any]] = []
         for number, values in enumerate(combinations):
-            trial = method.with_choice(judge, best | dict(zip(others, values)))
+            trial = method.with_choice(cheap, best | dict(zip(others, values)))
             rows = []
             for part, (share, (kept, out)) in enumerate(zip(shares, folds)):
                 if problem.progress is not None:
@@ -157,6 +167,6 @@ def _search(method, grid, problem, settings, asked, cache) -> tuple[dict, list[d
     return best, steps
 
 
-def _mean(values) -> float | None:
+def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None

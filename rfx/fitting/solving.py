@@ -71,10 +71,9 @@ def coefficients_along(Z: Any, problem: Problem, settings: Settings, lams: list[
     elif loss.name == "squared":
         yield from (one.coef for one in solve_ridge_grid(Z, Y, lams, loss, limits))
     else:
-        coef: list = [None] * Y.shape[1]
+        coef: list[np.ndarray] = []
         for lam in lams:
-            for k, y in enumerate(Y.T):
-                coef[k] = solve_l2(Z, y, lam, loss, limits, coef[k]).coef
+            coef = [solve_l2(Z, y, lam, loss, limits, coef[k] if coef else None).coef for k, y in enumerate(Y.T)]
             yield np.stack(coef, axis=1)
 
 
@@ -88,8 +87,9 @@ def solve_path(Z: Any, problem: Problem, settings: Settings, lams: list[float]) 
     if loss.name == "squared":
         return solve_ridge_grid(Z, Y, lams, loss, limits)
 
-    def follow(y):
-        coef, solutions = None, []
+    def follow(y: np.ndarray) -> list[Solution]:
+        coef: np.ndarray | None = None
+        solutions: list[Solution] = []
         for lam in lams:
             solutions.append(solve_l2(Z, y, lam, loss, limits, coef))
             coef = solutions[-1].coef

@@ -1,12 +1,19 @@
 """Weights of rows for the methods that learn batch by batch: the loss is the weighted mean, sum_n w_n L(f(x_n), y_n) / sum_n w_n."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from rfx.data import guess_task
 from rfx.data.schema import Schema
 from rfx.errors import UsageError
 from rfx.fitting import weights
-from rfx.options import LabelWeights
+from rfx.fitting.settings import Settings
+
+if TYPE_CHECKING:
+    from rfx.fitting.method import Method
 
 
 class BatchWeights:
@@ -16,19 +23,19 @@ class BatchWeights:
     label weigh, 1 for those that are not named.
     """
 
-    def __init__(self, own=None, by_label: dict | None = None):
+    def __init__(self, own: np.ndarray | None = None, by_label: dict[float, float] | None = None) -> None:
         self.own, self.by_label = own, by_label or {}
         self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
 
     @classmethod
-    def of_stream(cls, class_weight: str | None, schema: Schema | None = None) -> "BatchWeights":
+    def of_stream(cls, class_weight: str | None, schema: Schema | None = None) -> BatchWeights:
         """By the option class_weight alone. Raises UsageError for `balanced`, which has to know all rows."""
         by_label = weights.by_code(class_weight, schema)
-        if by_label == LabelWeights.BALANCED:
+        if isinstance(by_label, str):
             raise UsageError("--class-weight is balanced, which has to count all rows beforehand; in a stream give LABEL:WEIGHT")
         return cls(by_label=by_label)
 
-    def check(self, task: str, classes, class_weight, schema: Schema | None) -> None:
+    def check(self, task: str, classes: np.ndarray, class_weight: str | None, schema: Schema | None) -> None:
         """Refuse, with a UsageError, weights of labels that were not learnt."""
         if self.by_label and task == "regression":
             raise weights.not_for_regression(class_weight)
@@ -39,11 +46,11 @@ class BatchWeights:
         """(n,) the rows' own weights over their mean; None where there are none."""
         return None if self.own is None else self.own * (self.rows / self.sum)
 
-    def of(self, y, index) -> np.ndarray | None:
+    def of(self, y: np.ndarray, index: np.ndarray) -> np.ndarray | None:
         """(m,) of the rows with the targets y (m,) and the numbers `index`; None for ones."""
         return self.further(y) if self.own is None else self.own[index] * (self.rows / self.sum)
 
-    def further(self, y, given=None) -> np.ndarray | None:
+    def further(self, y: np.ndarray, given: np.ndarray | None = None) -> np.ndarray | None:
         """(m,) of rows that follow, with the targets y (m,), which enter the mean; given: (m,) their weights, None for ones."""
         found = np.ones(len(y)) if given is None else given
         for label, weight in self.by_label.items():
@@ -54,7 +61,9 @@ class BatchWeights:
         return found * (self.rows / self.sum) if self.sum else found
 
 
-def counted(method, settings, schema: Schema | None, X, y, sample_weight) -> tuple:
+def counted(
+    method: Method, settings: Settings, schema: Schema | None, X: Any, y: np.ndarray, sample_weight: Any
+) -> tuple[Any, np.ndarray, np.ndarray | None, str | None]:
     """(X, y, weights, task) with the first three as `rfx.fitting.weights.counted` has them, of y (n,) or (n, k).
 
     task is None where there are no weights.

@@ -8,7 +8,7 @@ the weighted mean, so that a row of weight 2 counts as two.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -33,6 +33,11 @@ from rfx.fitting.training import Trainer
 from rfx.model import Array
 from rfx.options import Option
 
+# Raw targets to those of the solver.
+Encode = Callable[[np.ndarray], np.ndarray]
+# What gives (X, y) of all rows, part by part, each time that it is called.
+Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
+
 # Rows for one prediction at a time; a curve has a point each time the samples grew by this factor.
 ROWS, GROWTH = 8192, 1.3
 # Seconds between reports of progress.
@@ -53,7 +58,8 @@ class Learner:
 
     def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
         """One step over prepared rows with these numbers and weights; the mean loss before it."""
-        return self.solver.step(X, Y, own)
+        loss: float = self.solver.step(X, Y, own)
+        return loss
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The arrays of the model."""
@@ -61,7 +67,8 @@ class Learner:
 
     def predict(self, X: Any) -> np.ndarray:
         """(n, outputs) values of f for prepared rows."""
-        return self.solver.predictions(X)
+        found: np.ndarray = self.solver.predictions(X)
+        return found
 
     def follow(self, X: Any) -> Callable[[], np.ndarray]:
         """A function of no arguments that gives f of prepared rows, again and again."""
@@ -198,7 +205,7 @@ class StreamMethod(Method):
         """Rows of the survey's sample that are needed, if more than its own number."""
         return 0
 
-    def bandwidth(self, found: Survey, settings: Settings, encode: Callable) -> tuple[dict, list]:
+    def bandwidth(self, found: Survey, settings: Settings, encode: Encode) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The kernel's parameters and how they were chosen, from a survey of the rows."""
         lam = settings.nu * found.n_rows
         X, y = found.X[:SAMPLE], found.y[:SAMPLE]
@@ -235,7 +242,7 @@ class StreamMethod(Method):
             found["mae"] = float(np.mean(np.abs(preprocessing.labels(decision) - y)))
         return found
 
-    def restore(self, header, arrays, settings) -> StreamModel:
+    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> StreamModel:
         pca = None
         if "pca_components" in arrays:
             mean, components = arrays["pca_mean"], arrays["pca_components"]
@@ -354,7 +361,7 @@ class StreamTrainer(Trainer):
         batch_weights = stream_weights.BatchWeights.of_stream(s.get("class_weight"), self.schema)
         head = s["head"] or (None if source.rewindable else HEAD)
 
-        def chunks():
+        def chunks() -> Iterator[tuple[Any, np.ndarray]]:
             if head is not None:
                 yield source.peek(head)
                 return
@@ -427,7 +434,7 @@ class Session:
     def run(
         self,
         source: Source,
-        chunks: Callable,
+        chunks: Chunks,
         buffer: int,
         start: float,
         classes: np.ndarray | None = None,
@@ -481,7 +488,7 @@ class Session:
 
     # ------------------------------------------------------------------ its parts
 
-    def learn(self, chunks: Callable, classes: Any = None, name: str | None = None) -> None:
+    def learn(self, chunks: Chunks, classes: Any = None, name: str | None = None) -> None:
         """The survey of the rows, and what follows from it; name: what messages call them."""
         s, method = self.settings, self.method
         found = Survey(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,12 +25,12 @@ def kernel_option() -> Option:
     return KERNEL.but(choices=lambda: [name for name, own in known.items() if own.metric and not needs_range(own)])
 
 
-def needs_range(kernel: Any) -> bool:
+def needs_range(kernel: type[kernels.Kernel]) -> bool:
     """Whether the kernel has parameters other than gamma, learnt from all rows."""
     return bool(set(kernel.parameters) - {"gamma"})
 
 
-def restored(settings: Settings, params: dict, rows: Any, coef: np.ndarray, dtype: Any) -> Support:
+def restored(settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray, dtype: Any) -> Support:
     """f = sum_i coef_i k(x_i, .) of a model file."""
     support = Support(settings.kernel, params, coef.shape[1], dtype)
     support.append(rows, coef)
@@ -42,7 +43,9 @@ class SupportMethod(StreamMethod):
     options: ClassVar[tuple[Option, ...]] = (*StreamMethod.options, kernel_option())
     arrays = StreamMethod.arrays | SUPPORT
 
-    def predictor(self, header, arrays, settings: Settings, known: Restored):
+    def predictor(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+    ) -> Callable[[Any], np.ndarray]:
         dtype, params = input_dtype(settings), known.kernel_params
         return restored(settings, params, arrays["support"], arrays["coef"], dtype).values
 

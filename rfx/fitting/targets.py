@@ -20,16 +20,16 @@ def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
     n_targets is what k has to be, None for any. Raises DataError where there are no rows, or
     another number of targets.
     """
-    y = np.asarray(y, np.float64)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if X.shape[0] == 0 or X.shape[0] != len(y):
-        raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
-    if y.ndim not in (1, 2) or y.size == 0:
-        raise DataError(f"targets of shape {y.shape} are not one or several numbers a row")
-    if n_targets is not None and count(y) != n_targets:
-        raise DataError(f"the rows have {count(y)} targets each, but the model was trained on {n_targets}")
-    return y
+    found: np.ndarray = np.asarray(y, np.float64)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if X.shape[0] == 0 or X.shape[0] != len(found):
+        raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(found)} targets")
+    if found.ndim not in (1, 2) or found.size == 0:
+        raise DataError(f"targets of shape {found.shape} are not one or several numbers a row")
+    if n_targets is not None and count(found) != n_targets:
+        raise DataError(f"the rows have {count(found)} targets each, but the model was trained on {n_targets}")
+    return found
 
 
 def check_inputs(n_inputs: int) -> None:

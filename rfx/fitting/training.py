@@ -125,7 +125,15 @@ class Trainer:
         made = [self._pipeline(problem, preprocessing, choice, lam, fitted, seconds) for lam, fitted in zip(lams, fits)]
         return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
 
-    def _pipeline(self, problem, preprocessing, choice: Choice, lam, fitted, seconds) -> Pipeline:
+    def _pipeline(
+        self,
+        problem: Problem,
+        preprocessing: Preprocessing,
+        choice: Choice,
+        lam: float,
+        fitted: Fitted,
+        seconds: float,
+    ) -> Pipeline:
         method, settings, solution = self.method, self.settings, fitted.solution
         features = fitted.seconds.get("features", 0.0)
         info = {
@@ -197,8 +205,7 @@ def begin(trainer: Trainer, X: Any, y: Any, sample_weight: Any = None) -> tuple[
     scaler = Scaler.fit(X, settings.scaling, own)
     # rows on Dask workers have targets only once they are scaled
     rows = scaler.transform(X, dtype=input_dtype(settings))
-    learned = {"weights": own, "classes": classes, "schema": schema}
-    preprocessing = Preprocessing.learn(scaler, y, task, settings, **learned)
+    preprocessing = Preprocessing.learn(scaler, y, task, settings, weights=own, classes=classes, schema=schema)
     Y = preprocessing.targets(y)
     if task == "regression" and isinstance(Y, np.ndarray):
         targets.check_size(Y)

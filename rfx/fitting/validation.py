@@ -1,10 +1,18 @@
 """Validation rows of the training data, the error on them, and the values that are tried."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rfx.errors import UsageError
+
+if TYPE_CHECKING:
+    from rfx.fitting.problem import Problem
+    from rfx.fitting.settings import Settings
 
 # The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2 regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
@@ -19,8 +27,8 @@ TOL = 1e-2
 WAIT = 2
 # Of the training rows, where a method says nothing else.
 HELD_OUT = 0.2
-# Rows that judge a choice, at least: where one part has fewer, all parts do in turn.
-JUDGES = 500
+# Rows that a choice is evaluated on, at least: where one part has fewer, all parts are in turn.
+FEWEST_EVALUATED = 500
 L1_HELP = "of a regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled"
 GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 for this very method on held-out rows"
 LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
@@ -40,17 +48,17 @@ def held_out(count: int, share: float, seed: int, option: str) -> tuple[np.ndarr
     return np.sort(order[cut:]), np.sort(order[:cut])
 
 
-def parts(count: int, share: float, judges: int, seed: int, option: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What `held_out` gives; where that leaves fewer than `judges` rows to judge by, the parts of a cross-validation, 1 / share of them."""
+def parts(count: int, share: float, fewest: int, seed: int, option: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """What `held_out` gives; where that leaves fewer than `fewest` rows, the parts of a cross-validation, 1 / share of them."""
     first = held_out(count, share, seed, option)
     number = round(1 / share)
-    if len(first[1]) >= judges or number < 2:
+    if len(first[1]) >= fewest or number < 2:
         return [first]
     order = np.random.default_rng(seed).permutation(count)
     return [(np.sort(np.concatenate(rest)), np.sort(out)) for out, *rest in _turned(np.array_split(order, number))]
 
 
-def _turned(pieces):
+def _turned(pieces: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
     """Each of the pieces first, then the others."""
     return ([piece, *pieces[:number], *pieces[number + 1 :]] for number, piece in enumerate(pieces))
 
@@ -81,7 +89,7 @@ class Stop:
         return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
 
 
-def l1_lams(lams, problem, settings) -> list[float]:
+def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list[float]:
     """The lambdas of L1 regularisation to try.
 
     A regression whose targets are not scaled has L1_SHARES of the targets' range.
@@ -91,7 +99,7 @@ def l1_lams(lams, problem, settings) -> list[float]:
     return [share * (float(np.ptp(problem.Y)) or 1.0) for share in L1_SHARES]
 
 
-def error(task: str, decision, Y, weights=None) -> float:
+def error(task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n, k), Y as +-1 for classes.
 
     weights: (n,) of the rows, None for ones.
@@ -103,7 +111,7 @@ def error(task: str, decision, Y, weights=None) -> float:
     return float(np.average(np.argmax(decision, axis=1) != np.argmax(Y, axis=1), weights=weights))
 
 
-def step(by: str, options: list, fitted: int, out: int, measure: str, tried: list, chosen: int) -> dict:
+def step(by: str, options: list[str], fitted: int, out: int, measure: str, tried: list[list[Any]], chosen: int) -> dict[str, Any]:
     """What one choice leaves in a results row: tried has the values of `options` and then the error, a list for each combination."""
     return {
         "by": by,

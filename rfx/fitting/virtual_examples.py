@@ -1,6 +1,10 @@
 """Virtual examples as a source of rows without end, made of training rows that are in memory."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +17,9 @@ from rfx.options import Option
 
 # Rows that become dense at a time.
 ROWS = 8192
+# Numbers of examples, or the number of one change of all rows, to the changed rows.
+Change: TypeAlias = Callable[[np.ndarray | int], np.ndarray]
+
 VIRTUAL = Option(
     "virtual",
     str,
@@ -43,7 +50,7 @@ VIEWS = Option(
 OPTIONS = (VIRTUAL, COPIES, VIEWS)
 
 
-def check(params) -> None:
+def check(params: Mapping[str, Any]) -> None:
     """Refuse with a UsageError copies and views of rows that nothing changes."""
     for option in ("virtual_copies", "views"):
         if params[option] is not None and params["virtual"] == "none":
@@ -51,36 +58,39 @@ def check(params) -> None:
             raise UsageError(f"{given}, but without --virtual there is nothing to make; give it, too")
 
 
-def endless(params) -> bool:
+def endless(params: Mapping[str, Any]) -> bool:
     """Whether the options ask for virtual examples without end."""
     return params["virtual"] != "none" and params["virtual_copies"] is None
 
 
-def fixed(kind: str, X, y, seed: int, copies: int) -> tuple:
+def fixed(kind: str, X: Any, y: np.ndarray, seed: int, copies: int) -> tuple[np.ndarray, np.ndarray]:
     """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d) float32 and their targets."""
     stream = source(kind, X, y, seed)
-    rows, targets = np.empty((copies * len(y), X.shape[1]), np.float32), []
+    rows = np.empty((copies * len(y), X.shape[1]), np.float32)
+    targets: list[np.ndarray] = []
     for start in range(0, len(rows), ROWS):
-        made, own = stream.read(min(ROWS, len(rows) - start))[:2]
+        part = stream.read(min(ROWS, len(rows) - start))
+        assert part is not None, "the examples have no end"
+        made, own = part[:2]
         rows[start : start + len(made)] = made
         targets.append(own)
     return rows, np.concatenate(targets)
 
 
-def source(kind: str, X, y, seed: int) -> GeneratedSource:
+def source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
     """Example i comes from (seed, i) and from row i mod n of the rows X (n, d), array or CSR, in a random order; its target is that
     row's."""
     order = shuffled(len(y), seed, 0)
     change = _change(kind, X, order, seed)
 
-    def make(start, stop):
+    def make(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         index = np.arange(start, stop)
         return change(index), y[order[index % len(y)]]
 
     return GeneratedSource(make, X.shape[1])
 
 
-def views(params, X):
+def views(params: Mapping[str, Any], X: Any) -> Iterator[Any]:
     """The rows X (n, d) that f is averaged over: as they are, or their virtual examples 0, 1, … one after the other."""
     if params["views"] is None:
         yield X
@@ -90,24 +100,24 @@ def views(params, X):
         yield change(number)
 
 
-def mean_over_views(params, X, function):
+def mean_over_views(params: Mapping[str, Any], X: Any, function: Callable[[Any], Any]) -> Any:
     """The mean of function(rows) over the views of the rows X (n, d)."""
     return sum(map(function, views(params, X))) / (params["views"] or 1)
 
 
-def _change(kind, X, order, seed):
+def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:
     """index -> the virtual examples of the rows X[order] of these numbers, or of one number: that change of all of them."""
     if kind == "digits":
         images, n_inputs = _images(X, order), X.shape[1]
 
-        def change(index):
+        def change(index: np.ndarray | int) -> np.ndarray:
             made = virtual.deform(images, index, seed)
             return made.reshape(len(made), -1)[:, :n_inputs]
 
     elif kind == "images":
         planes, side = _planes(X, order)
 
-        def change(index):
+        def change(index: np.ndarray | int) -> np.ndarray:
             made = virtual.crops_and_flips(planes, index, seed, side)
             return made.transpose(0, 3, 1, 2).reshape(len(made), -1)
 
@@ -115,13 +125,13 @@ def _change(kind, X, order, seed):
         matrices = virtual.from_triangles((X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))[order])
         noise = 1.0 if kind == "molecules-sorted" else None
 
-        def change(index):
+        def change(index: np.ndarray | int) -> np.ndarray:
             return virtual.triangles(virtual.permute(matrices, index, seed, noise))
 
     return change
 
 
-def _images(X, order):
+def _images(X: Any, order: np.ndarray) -> np.ndarray:
     """(n, side, side) square images of rows that may lack their last pixels, in bytes where that loses nothing."""
     side = int(np.ceil(np.sqrt(X.shape[1])))
     images = np.zeros((X.shape[0], side * side), np.uint8 if _is_bytes(X) else np.float32)
@@ -131,7 +141,7 @@ def _images(X, order):
     return images.reshape(-1, side, side)
 
 
-def _planes(X, order):
+def _planes(X: Any, order: np.ndarray) -> tuple[np.ndarray, int]:
     """Images (n, side + 2 border, side + 2 border, planes) of rows of one plane or three, with a border of zeros; and their side."""
     planes = next((count for count in (1, 3) if X.shape[1] == count * math.isqrt(X.shape[1] // count) ** 2), None)
     if planes is None:
@@ -147,7 +157,7 @@ def _planes(X, order):
     return out, side
 
 
-def _is_bytes(X) -> bool:
+def _is_bytes(X: Any) -> bool:
     """Whether all numbers are whole and from 0 to 255."""
     values = X.data if sp.issparse(X) else X
     return bool(np.all((values >= 0) & (values <= 255)) and np.array_equal(values, np.rint(values)))

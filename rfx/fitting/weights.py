@@ -5,14 +5,23 @@ features and their targets are multiplied by the roots of the weights; the other
 (`rfx.losses.Weighted`).
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import numpy as np
 
 from rfx.data import labelwords
 from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
-from rfx.losses import Weighted
+from rfx.losses import Loss, Weighted
 from rfx.operators.scaled import ScaledRows
 from rfx.options import LabelWeights, Option
+
+if TYPE_CHECKING:
+    from rfx.fitting.method import Method
+    from rfx.fitting.settings import Settings
 
 CLASS_WEIGHT = Option(
     "class_weight",
@@ -20,11 +29,21 @@ CLASS_WEIGHT = Option(
     "Weights of rows by their label, of those that are not named 1; a label with a comma stands in double quotes; balanced: in "
     "inverse proportion to how many rows have it.",
 )
+# What class_weight may be: as the option has it, or {label: weight}.
+ByLabel: TypeAlias = str | Mapping[Any, float]
 # Solvers that take none.
 WITHOUT = ("liblinear", "libsvm", "prcd")
 
 
-def counted(method, settings, task: str, schema: Schema | None, X, y, sample_weight):
+def counted(
+    method: Method,
+    settings: Settings,
+    task: str,
+    schema: Schema | None,
+    X: Any,
+    y: np.ndarray,
+    sample_weight: Any,
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """(X, y, weights): the rows and targets that count, and their weights, None where all are 1.
 
     Raises UsageError where the method, its solver or its task takes no weights.
@@ -45,18 +64,18 @@ def counted(method, settings, task: str, schema: Schema | None, X, y, sample_wei
     return X[kept], y[kept], weights[kept]
 
 
-def check_method(method) -> None:
+def check_method(method: Method) -> None:
     """Refuse, with a UsageError, a method that takes no sample weights."""
     if not method.weighted:
         raise UsageError(f"method {method.name} takes no sample weights; leave them out, or choose another method")
 
 
-def not_for_regression(class_weight) -> UsageError:
+def not_for_regression(class_weight: str | None) -> UsageError:
     """What is raised for class_weight where there are no classes."""
     return UsageError(f"--class-weight is {class_weight}, but the task is regression; it is for classes")
 
 
-def of_rows(y, sample_weight=None, class_weight=None) -> np.ndarray | None:
+def of_rows(y: np.ndarray, sample_weight: Any = None, class_weight: ByLabel | None = None) -> np.ndarray | None:
     """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k), None where all are 1.
 
     sample_weight: (n,) numbers of 0 or more, None for ones. class_weight: as the option has it, or {label: weight}; None for ones.
@@ -97,25 +116,27 @@ def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, floa
     return found
 
 
-def _shown(schema, label) -> str:
+def _shown(schema: Schema | None, label: object) -> str:
     return label_text(schema, label) if isinstance(label, (int, float)) else str(label)
 
 
-def _no_label(label) -> UsageError:
+def _no_label(label: object) -> UsageError:
     return UsageError(f"--class-weight has the label {label!s:.40}, which no row has")
 
 
-def _by_label(y, class_weight, weights):
+def _by_label(y: np.ndarray, class_weight: ByLabel, weights: np.ndarray) -> np.ndarray:
     labels, places = np.unique(y, return_inverse=True)
     if isinstance(class_weight, str) and class_weight == LabelWeights.BALANCED:
         sums = np.bincount(places, weights, len(labels))
         present = sums > 0
         factors = np.divide(sums.sum() / np.count_nonzero(present), sums, out=np.zeros(len(labels)), where=present)
-        return factors[places]
-    return of_labels(labels, class_weight)[places]
+        balanced: np.ndarray = factors[places]
+        return balanced
+    found: np.ndarray = of_labels(labels, class_weight)[places]
+    return found
 
 
-def of_labels(labels, class_weight, schema: Schema | None = None) -> np.ndarray:
+def of_labels(labels: np.ndarray, class_weight: ByLabel, schema: Schema | None = None) -> np.ndarray:
     """The weights (k,) of the different labels (k,) by LABEL:WEIGHT,… or {label: weight}, 1 for those that are not named.
 
     schema: of labels that are encoded, for messages. Raises UsageError for a label that is not among them, or a weight that is none.
@@ -139,12 +160,13 @@ def of_labels(labels, class_weight, schema: Schema | None = None) -> np.ndarray:
     return factors
 
 
-def mean(values, weights) -> np.ndarray:
+def mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """The mean (k,) of values (n, k) at weights (n,) or None."""
-    return values.mean(axis=0) if weights is None else weights @ values / weights.sum()
+    found: np.ndarray = values.mean(axis=0) if weights is None else weights @ values / weights.sum()
+    return found
 
 
-def targets(Y, loss, weights):
+def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.ndarray, Loss]:
     """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is None."""
     if weights is None:
         return Y, loss
@@ -153,13 +175,13 @@ def targets(Y, loss, weights):
     return Y * weights[:, None], Weighted(loss)
 
 
-def problem(Z, Y, loss, weights):
+def problem(Z: Any, Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[Any, np.ndarray, Loss]:
     """(Z, Y, loss) of the same problem, with the weights (n,) of the rows of Z (n, D) and Y (n, k) in them; None for ones."""
     if weights is not None and loss.name == "squared":
         Z = ScaledRows(Z, np.sqrt(weights))
     return Z, *targets(Y, loss, weights)
 
 
-def part(weights, rows):
+def part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
     """The weights of some of the rows; None where all are 1."""
     return None if weights is None else weights[rows]

@@ -62,7 +62,7 @@ class LKRF(LinearMethod):
     # bandwidth and bound together, for they depend on one another, then the others one by one
     searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
     stages = (("gamma", "rho"), ("lam",), ("n_features",))
-    held_out_share, held_out_rows, judges = HELD_OUT, ROWS, 0
+    held_out_share, held_out_rows, fewest_evaluated = HELD_OUT, ROWS, 0
     options: ClassVar[tuple[Option, ...]] = (
         *OPTIONS,
         Option(

@@ -78,8 +78,9 @@ class RF(LinearMethod):
         if settings.solver != "rfx" or settings.choose:
             # the features, or the solver's start, depend on lambda
             for lam in lams:
-                fitted = self.fit(problem, settings.updated(lam=lam), cache)
-                yield rows.decision(fitted.model)
+                model = self.fit(problem, settings.updated(lam=lam), cache).model
+                assert isinstance(model, LinearModel)
+                yield rows.decision(model)
             return
         offset = target_offset(problem, settings)
         feature_map, Z = _features(problem, settings.updated(lam=lams[0]), cache)

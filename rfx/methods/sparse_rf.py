@@ -105,7 +105,9 @@ class SparseRF(LinearMethod):
     def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
         rows = ValidationRows.of(X_out, settings, cache)
         for lam in lams:
-            yield rows.decision(self.fit(problem, settings.updated(lam=lam), cache).model)
+            model = self.fit(problem, settings.updated(lam=lam), cache).model
+            assert isinstance(model, LinearModel)
+            yield rows.decision(model)
 
     # ------------------------------------------------------------------ choice of options
 

@@ -4,6 +4,8 @@ A folder is a package with a folder `plans/` of TOML files, modules `tables*.py`
 a dict FIGURES, each of them optional; the dicts go from name to builder(rows, setting).
 """
 
+from __future__ import annotations
+
 import importlib
 import pkgutil
 import re
@@ -11,6 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rfx.records.result import Result
 
 PLANS, REPORTING = "rfx.plans", "rfx.reporting"
 
@@ -54,13 +60,15 @@ def figures(package: str = REPORTING) -> dict[str, Callable]:
 
 def alone(builder: Callable) -> Callable:
     """Marks the builder of a table or figure that makes its own numbers: no results file is read for it."""
-    builder.alone = True
+    marked: Any = builder
+    marked.alone = True
     return builder
 
 
 def unrun(builder: Callable, cells: Callable[[], list[dict]]) -> Callable:
     """Marks the builder of a table that refuses to be built of no rows with what its cells would be: the printed numbers."""
-    builder.unrun = cells
+    marked: Any = builder
+    marked.unrun = cells
     return builder
 
 
@@ -74,13 +82,13 @@ def of_plan(name: str) -> Callable[[Callable], Callable]:
     return marked
 
 
-def rows_for(builder: Callable | None, read: Callable[[], list[dict]]) -> list[dict]:
+def rows_for(builder: Callable | None, read: Callable[[], list[Result]]) -> list[Result]:
     """What read() returns, where a builder asks for rows; none where there is no builder."""
     return [] if builder is None or getattr(builder, "alone", False) else read()
 
 
 def _merged(package, start, attribute) -> dict[str, Callable]:
-    found = {}
+    found: dict[str, Callable] = {}
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if module.name.startswith(start):
             found |= getattr(importlib.import_module(f"{package}.{module.name}"), attribute, {})

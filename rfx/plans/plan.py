@@ -33,6 +33,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import NoReturn
 
 from rfx import env, methods
 from rfx.data import encodings, registry
@@ -57,9 +58,11 @@ _MOST_OPTIONS = 200
 _MOST_SAID = 1000
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
 _QUICK = ("keep", "set", "skip")
-_TYPES = {"seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool,
-          "trace": bool, "repetitions": int, "cv": int, "holdout": (int, float)}  # fmt: skip
-_LOWEST = {"seed": 0, "threads": 1, "repetitions": 1, "timeout": 1e-3, "cv": 2, "holdout": 1e-9}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool,
+    "trace": bool, "repetitions": int, "cv": int, "holdout": (int, float),
+}  # fmt: skip
+_LOWEST: dict[str, float] = {"seed": 0, "threads": 1, "repetitions": 1, "timeout": 1e-3, "cv": 2, "holdout": 1e-9}
 _HIGHEST = 2**63 - 1
 
 
@@ -78,7 +81,7 @@ class Plan:
 
         Raises UsageError for a name that no run has and for filters that leave nothing.
         """
-        wanted = {}
+        wanted: dict[str, list[str]] = {}
         for text in filters:
             name, equals, values = text.partition("=")
             if not equals or not name:
@@ -105,15 +108,16 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
     for anything that is not understood, an option that a method does not have, a data set or file that is not there.
     """
     known = catalogue.plans() if known is None else known
-    name, path, folder = str(name_or_path), Path(name_or_path), None
+    name, folder, file = str(name_or_path), None, Path(name_or_path)
+    path: Traversable | Path = file
     if name not in known and name.removesuffix("-quick") in known:
         name, quick = name.removesuffix("-quick"), True
     if name in known:
         path = known[name]
-    elif not path.is_file():
+    elif not file.is_file():
         raise UsageError(f"{name} is neither a plan nor a TOML file{or_near(name, known, 'the plans are')}")
     else:
-        name, folder = path.name.removesuffix(".toml"), path.parent
+        name, folder = file.name.removesuffix(".toml"), file.parent
     return Reader(str(path), folder).plan(_content(path), name, quick)
 
 
@@ -216,7 +220,7 @@ class Reader:
     def __init__(self, path, folder=None):
         self.path, self.folder = path, folder
 
-    def fail(self, message):
+    def fail(self, message: object) -> NoReturn:
         text = " ".join(str(message).split())
         raise UsageError(f"{self.path}: {text if len(text) <= _MOST_SAID else text[:_MOST_SAID] + '…'}")
 
@@ -229,7 +233,7 @@ class Reader:
         tables = self.tables(content, "run")
         if not tables:
             self.fail("there is no [[run]]")
-        runs = []
+        runs: list[Run] = []
         for number, table in enumerate(tables, start=1):
             where = f"[[run]] {number}"
             runs += self.grid(defaults, self.repeated(table, where), where, MOST_RUNS - len(runs))
@@ -304,13 +308,15 @@ class Reader:
 
     def check_value(self, name, value, where, option):
         kinds = (str, int, float, bool) if option else _TYPES.get(name, str)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in (kinds if option else [kinds])):
-            kind = {str: "text", int: "a whole number", bool: "true or false"}.get(kinds, "a number")
+        if not isinstance(value, kinds) or (isinstance(value, bool) and not (option or kinds is bool)):
+            words: dict[object, str] = {str: "text", int: "a whole number", bool: "true or false"}
+            kind = words.get(kinds, "a number")
             self.fail(f"{where} {name} = {quoted(value)}: must be {'text, a number, true or false' if option else kind}")
         if isinstance(value, str) and len(value) > _MOST_TEXT:
             self.fail(f"{where} {name} = {quoted(value)}: must be at most {_MOST_TEXT:,} characters")
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if number and not (_LOWEST.get(name, -math.inf) <= value <= _HIGHEST and value >= -_HIGHEST):
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            return
+        if not (_LOWEST.get(name, -math.inf) <= value <= _HIGHEST and value >= -_HIGHEST):
             low = f"{_LOWEST[name]} or more" if name in _LOWEST else "finite"
             self.fail(f"{where} {name} = {quoted(value)}: must be {low} and less than 2^63")
 

@@ -5,11 +5,13 @@ import json
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from rfx import methods
 from rfx.data import registry
 from rfx.errors import NoData, UsageError
 from rfx.kernels import KERNELS
+from rfx.records.result import Result
 from rfx.records.run import Run
 
 SCHEMA = 1
@@ -29,7 +31,7 @@ _NO_GAMMA = "paper"
 _NOT_DECLARED = frozenset(("along",))
 
 
-def key(run: Run, **more) -> str:
+def key(run: Run, **more: Any) -> str:
     """Hash of everything that determines a run, and of `more`: the schema's number, then 16 hexadecimal digits.
 
     The method's defaults count as if they had been given, so that a default that changes makes another run. `threads` (unless they
@@ -64,7 +66,7 @@ def _drawn(run: Run) -> bool:
     return not info.builtin and split in info.splits and info.draws(split)
 
 
-def resolved(run: Run) -> dict:
+def resolved(run: Run) -> dict[str, Any]:
     """The options of a run with the defaults of its method where nothing, or None, is given."""
     given = run.given()
     try:
@@ -75,7 +77,7 @@ def resolved(run: Run) -> dict:
 
 
 @lru_cache
-def _defaults(method, kernel) -> dict:
+def _defaults(method: str, kernel: str | None) -> dict[str, Any]:
     found = {name: value for name, value in methods.get(method).defaults(kernel).items() if value is not None and name != "seed"}
     kernel = found.get("kernel") if kernel is None else kernel
     if "gamma" in found and lacks_gamma(kernel):
@@ -83,12 +85,12 @@ def _defaults(method, kernel) -> dict:
     return found
 
 
-def lacks_gamma(kernel) -> bool:
+def lacks_gamma(kernel: str | None) -> bool:
     """Whether a word for the bandwidth makes no difference to this kernel, which has none."""
-    return kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
+    return kernel is not None and kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
 
 
-def _hash(known, run: Run) -> str:
+def _hash(known: dict[str, Any], run: Run) -> str:
     left_out = _NOT_IN_KEY - {"threads"} if run.fixed_threads else _NOT_IN_KEY
     known = canonical({name: value for name, value in known.items() if name not in left_out})
     known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
@@ -96,7 +98,7 @@ def _hash(known, run: Run) -> str:
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def canonical(value):
+def canonical(value: Any) -> Any:
     """`value` without what makes no difference: numpy's types, None entries, 1.0 where 1 is meant, paths as text."""
     if hasattr(value, "item"):
         value = value.item()
@@ -109,7 +111,7 @@ def canonical(value):
     return str(value) if isinstance(value, Path) else value
 
 
-def _digest(name) -> str | None:
+def _digest(name: str | Path | None) -> str | None:
     base = str(name or "").partition(":")[0]
     if base and registry.has(base) and (own := registry.get(base).own):
         return " ".join(filter(None, map(_digest, own.paths)))
@@ -120,12 +122,12 @@ def _digest(name) -> str | None:
 
 
 @lru_cache
-def _content_digest(path, size, mtime_ns):
+def _content_digest(path: str, size: int, mtime_ns: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def rows_of(runs: list[Run], rows: list[dict]) -> dict[str, dict]:
+def rows_of(runs: list[Run], rows: list[Result]) -> dict[str, Result]:
     """The newest row of each of `runs` that has one, by the run's key."""
     newest = {row["key"]: row for row in rows}
     return {name: newest[name] for run in runs if (name := key(run)) in newest}

@@ -10,8 +10,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import chain
+from typing import Any, TypeAlias, TypeVar
 
 from rfx.errors import DataError, quoted
+
+# The check of an entry of params: what JSON has to what is kept; ValueError for what it can't be.
+Check: TypeAlias = Callable[[Any], Any]
+# A run's key to the steps of its solver.
+FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
+R = TypeVar("R", bound=Mapping[str, Any])
 
 STATUSES = ("ok", "failed", "timeout", "interrupted")
 # Measures of which 0 is the least and 1 the most.
@@ -27,7 +34,7 @@ _MOST_DEPTH = 20  # of lists and tables within params
 class Missing(DataError, KeyError):
     """Something that a table or figure needs is not in a row."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(self.args[0])
 
 
@@ -71,7 +78,7 @@ def at_least_zero(text: str) -> float | None:
     return _not_negative(real(text))
 
 
-def _not_negative(number):
+def _not_negative(number: float | None) -> float | None:
     if number is None or number >= 0:
         return number
     raise ValueError("must be 0 or more")
@@ -82,7 +89,7 @@ def seconds(text: str) -> float | None:
     return 0.0 if number is not None and -_ROUNDING < number < 0 else _not_negative(number)
 
 
-def _penalty(text: str) -> float:
+def _penalty(text: str | float) -> float:
     number = float(text)
     if not 0 <= number <= _MOST:
         raise ValueError(f"must be from 0 to {_MOST:g}")
@@ -105,19 +112,19 @@ def _status(text: str) -> str:
 # ------------------------------------------------------------------------------------------------- params
 
 
-def _number(value) -> float | int | None:
+def _number(value: object) -> float | int | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("must be a number")
     return _measured(value)
 
 
-def _amount(value):
+def _amount(value: object) -> float | None:
     if type(value) is float and 0.0 <= value <= _MOST:
         return value
     return _not_negative(_number(value))
 
 
-def _count(value) -> int:
+def _count(value: object) -> int:
     if type(value) is int and 0 <= value <= _MOST_WHOLE:
         return value
     if isinstance(value, float) and value.is_integer():
@@ -127,24 +134,24 @@ def _count(value) -> int:
     return value
 
 
-def _size(value) -> int:
+def _size(value: object) -> int:
     """A count that is not zero."""
     if _count(value) == 0:
         raise ValueError("must be 1 or more")
     return _count(value)
 
 
-def _word(value) -> str:
+def _word(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("must be text")
     return value
 
 
-def _word_or(kind: Callable) -> Callable:
+def _word_or(kind: Check) -> Check:
     return lambda value: value if isinstance(value, str) else kind(value)
 
 
-def _scalars(value) -> dict:
+def _scalars(value: object) -> dict[str, Any]:
     """A kernel's parameters by name."""
     if not isinstance(value, dict):
         raise ValueError("must be a table of numbers by name")
@@ -156,13 +163,13 @@ def _scalars(value) -> dict:
     return {name: one for name, one in value.items() if one is not None}
 
 
-def _numbers(value, what, least=1) -> list:
+def _numbers(value: object, what: str, least: int = 1) -> list[Any]:
     if not isinstance(value, list) or len(value) < least:
         raise ValueError(f"must be a list of {what}")
     return value
 
 
-def _point(value, counted=("samples", "steps"), timed=("seconds",)) -> dict:
+def _point(value: object, counted: tuple[str, ...] = ("samples", "steps"), timed: tuple[str, ...] = ("seconds",)) -> dict[str, Any]:
     """One point of a curve: counts and seconds are there, what could not be measured is left out."""
     if not isinstance(value, dict):
         raise ValueError("must be a list of points, each a table")
@@ -176,13 +183,13 @@ def _point(value, counted=("samples", "steps"), timed=("seconds",)) -> dict:
     return found
 
 
-def _curve(value) -> list:
+def _curve(value: object) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise ValueError("must be a list of points")
     return [_point(point) for point in value]
 
 
-def _validation(value) -> list:
+def _validation(value: object) -> list[dict[str, Any]]:
     """The steps of a choice, each with what it tried: values of the options, then the error."""
     if not isinstance(value, list):
         raise ValueError("must be a list of steps")
@@ -202,14 +209,14 @@ def _validation(value) -> list:
     return value
 
 
-def _path(value) -> list:
+def _path(value: object) -> list[tuple[float, float | None]]:
     """(lambda, score) along a path."""
     if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value) or not value:
         raise ValueError("must be a list of pairs, lambda and score")
-    return [(_penalty(_number(lam) if _number(lam) is not None else "nan"), _number(score)) for lam, score in value]
+    return [(_penalty("nan" if (number := _number(lam)) is None else number), _number(score)) for lam, score in value]
 
 
-_KINDS: dict[Callable, str] = {
+_KINDS: dict[Check, str] = {
     _word: "label test loss features threshold ended error scored_on held_out_on host divergence sample_weight",
     _count: "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv",
     _size: "rank pool support parts",
@@ -224,10 +231,10 @@ _KINDS: dict[Callable, str] = {
     _validation: "validation",
     _path: "path",
 }
-PARAMS: dict[str, Callable] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+PARAMS: dict[str, Check] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
 
-class Params(Mapping):
+class Params(Mapping[str, Any]):
     """What a run was given and what came of it that has no column: names to values, checked by name.
 
     Lists and tables are kept packed and unpacked when asked for, so that many rows take little memory. `params["norm"]` raises
@@ -236,45 +243,45 @@ class Params(Mapping):
 
     __slots__ = ("_layout", "_line", "_path", "_values")
 
-    def __init__(self, layout: dict[str, int], values: tuple, path="", line: int = 0):
+    def __init__(self, layout: dict[str, int], values: tuple[Any, ...], path: object = "", line: int = 0) -> None:
         self._layout, self._values, self._path, self._line = layout, values, path, line
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         place = self._layout.get(name)
         if place is None:
             raise Missing(f"{self._path}, line {self._line} has no params.{name}, which this needs; make the run again")
         value = self._values[place]
         return marshal.loads(value) if type(value) is bytes else value
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         place = self._layout.get(name)
         if place is None:
             return default
         value = self._values[place]
         return marshal.loads(value) if type(value) is bytes else value
 
-    def __contains__(self, name):
+    def __contains__(self, name: object) -> bool:
         return name in self._layout
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._layout)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(dict(self))
 
 
 class Packer:
     """Makes Params of JSON texts. What many rows have in common, such as their names, is kept once."""
 
-    def __init__(self):
-        self._layouts: dict[tuple, dict[str, int]] = {}
-        self._kinds: dict[tuple, list] = {}
-        self._shared: dict = {}
+    def __init__(self) -> None:
+        self._layouts: dict[tuple[str, ...], dict[str, int]] = {}
+        self._kinds: dict[tuple[str, ...], list[tuple[int, Check]]] = {}
+        self._shared: dict[str | bytes, str | bytes] = {}
 
-    def params(self, found: dict, path, line: int) -> Params:
+    def params(self, found: dict[str, Any], path: object, line: int) -> Params:
         """Params of what a JSON text holds; Wrong, with the entry's name, for one that is out of range."""
         names = tuple(found)
         kinds = self._kinds.get(names)
@@ -308,7 +315,7 @@ class Packer:
         return Params(layout, tuple(values), path, line)
 
 
-def params_of(text: str) -> dict:
+def params_of(text: str) -> dict[str, Any]:
     """The table that a cell of params holds; ValueError for any other text."""
     value = json.loads(text) if text else {}
     if not isinstance(value, dict):
@@ -319,7 +326,7 @@ def params_of(text: str) -> dict:
     return value
 
 
-def depth(value) -> int:
+def depth(value: object) -> int:
     """How deep lists and tables are nested in a value."""
     deepest, todo = 0, [(value, 1)]
     while todo:
@@ -333,7 +340,7 @@ def depth(value) -> int:
 class Wrong(ValueError):
     """A value that a column, or an entry of params, can't hold: its name, the value, and what is wrong."""
 
-    def __init__(self, name: str, value, reason: str):
+    def __init__(self, name: str, value: object, reason: str) -> None:
         super().__init__(name, value, reason)
         self.name, self.value, self.reason = name, value, reason
 
@@ -342,7 +349,7 @@ class Wrong(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Result(Mapping):
+class Result(Mapping[str, Any]):
     """One row of a results file: a run, and what came of it. As a mapping it has every column by name.
 
     Numbers are finite (a gap may be infinite) and in range, None where they are not known. path and line say where it was read,
@@ -393,16 +400,16 @@ class Result(Mapping):
     path: object = ""
     line: int = 0
     more: Mapping[str, str | None] = field(default_factory=dict)
-    traces: Callable[[str | None], list[dict]] | None = None
+    traces: FindTrace | None = None
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         if name in _NAMES:
             return getattr(self, name)
         if name == "trace" and self.traces is not None:
             return self.traces(self.key)
         return self.more[name]
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         if name in _NAMES:
             return getattr(self, name)
         if name == "trace":
@@ -413,17 +420,17 @@ class Result(Mapping):
         yield from COLUMNS
         yield from self.more
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(COLUMNS) + len(self.more)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self.as_dict())
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return id(self)
 
     @classmethod
-    def made(cls, values: list) -> "Result":
+    def made(cls, values: list[Any]) -> "Result":
         """The record of these values, in the order of its fields; what its call does, in a third of the time."""
         self = object.__new__(cls)
         for put, value in zip(_PUT, values):
@@ -435,7 +442,7 @@ class Result(Mapping):
         """The file and the line, as sentences name them."""
         return f"{self.path}, line {self.line}"
 
-    def as_dict(self) -> dict:
+    def as_dict(self) -> dict[str, Any]:
         """All columns by name, with params as a dict: what JSON can hold."""
         return {name: getattr(self, name) for name in COLUMNS} | {"params": dict(self.params)} | dict(self.more)
 
@@ -465,13 +472,13 @@ def check_together(score: float | None, metric: str | None) -> None:
         raise Wrong("score", score, f"must be 0 or more, because the metric is {metric}")
 
 
-def seconds_train(row: Mapping) -> float | None:
+def seconds_train(row: Mapping[str, Any]) -> float | None:
     """Training time as the papers count it: features and fit together."""
-    fit = row.get("seconds_fit")
+    fit: float | None = row.get("seconds_fit")
     return None if fit is None else fit + (row.get("seconds_features") or 0.0)
 
 
-def having(rows: Iterable[Mapping], *names: str) -> list:
+def having(rows: Iterable[R], *names: str) -> list[R]:
     """The rows in which nothing of `names` is missing: columns, and entries of params as params.NAME."""
     columns = [name for name in names if not name.startswith("params.")]
     entries = [name.removeprefix("params.") for name in names if name.startswith("params.")]

@@ -1,14 +1,16 @@
 """The results file: one flat CSV row per run, appended under a lock, fsynced, never rewritten, read by column name."""
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Any
 
 from rfx.errors import DataError, LockedError, quoted
 from rfx.records import sheet
-from rfx.records.result import COLUMNS, NAMED, STATUSES, VALUES, Packer, Result, Wrong, check_together, params_of, seconds_train
+from rfx.records.result import COLUMNS, NAMED, STATUSES, VALUES, FindTrace, Packer, Result, Wrong, check_together, params_of, seconds_train
+from rfx.records.sheet import AnyPath
 
 __all__ = ["COLUMNS", "STATUSES", "append", "check", "exclusive", "read", "seconds_train", "torn"]
 
@@ -25,12 +27,12 @@ _PARAMS, _SCORE, _METRIC = (COLUMNS.index(name) for name in ("params", "score", 
 _NAMED = [COLUMNS.index(name) for name in NAMED]
 
 
-def check(path) -> None:
+def check(path: AnyPath) -> None:
     """Raise DataError when `append` could not add a row to the results file `path`; nothing is made or changed."""
     sheet.check(path, FORM)
 
 
-def append(path, row: dict) -> None:
+def append(path: AnyPath, row: dict[str, Any]) -> None:
     """Append `row` to the results file `path` and force it to the disk; the first row writes the header too.
 
     `created` is set here; `params` may be a dict. Missing columns are left empty; what the file has no column for is kept in
@@ -39,7 +41,7 @@ def append(path, row: dict) -> None:
     sheet.append(path, [row | {"created": datetime.now(UTC).isoformat(timespec="seconds")}], FORM)
 
 
-def read(path, traces: Callable[[str | None], list[dict]] | None = None) -> list[Result]:
+def read(path: AnyPath, traces: FindTrace | None = None) -> list[Result]:
     """Rows of the results file `path`, oldest first, each checked.
 
     traces: finds the trace of a row by its key, such as `rfx.records.traces.finder` gives it.
@@ -72,7 +74,7 @@ def read(path, traces: Callable[[str | None], list[dict]] | None = None) -> list
 class _Reader:
     """Makes a Result of each line of one file."""
 
-    def __init__(self, path, header, traces=None):
+    def __init__(self, path: AnyPath, header: sheet.Header, traces: FindTrace | None = None) -> None:
         self.path, self.traces, self.packer = path, traces, Packer()
         # of a column that is there twice the first counts; a column that is not there has the empty cell after the last
         self.place = {name: place for place, name in reversed(list(enumerate(header.names))) if name in COLUMNS}
@@ -80,18 +82,21 @@ class _Reader:
         self.lacking = len(header.names)
         self.decimal_comma = header.delimiter == ";"
         # of each column: its name, the place of its cell, and the values of texts that were there before
-        self.plan = [(name, self.place.get(name, self.lacking), {"": None}) for name in COLUMNS if name != "params"]
+        self.plan: list[tuple[str, int, dict[str, Any]]] = [
+            (name, self.place.get(name, self.lacking), {"": None}) for name in COLUMNS if name != "params"
+        ]
         # what every run of a machine has alike is at the end, where the file has the order of rfx: looked up all at once
         places = [place for _, place, _ in self.plan[-_ALIKE:]]
         together = places == list(range(places[0], places[0] + _ALIKE))
         self.last = slice(places[0], places[0] + _ALIKE) if together else None
-        self.ends: dict[tuple, list] = {}
+        self.ends: dict[tuple[str, ...] | None, list[Any]] = {}
 
     def row(self, number: int, fields: list[str]) -> Result:
         """The Result of the cells of a line; DataError, which names line and column, for one that can't be."""
         del fields[self.lacking :]
         fields.append("")
-        values, name, text = [], "", ""
+        values: list[Any] = []
+        name, text = "", ""
         try:
             end = None if self.last is None else tuple(fields[self.last])
             for name, place, known in self.plan[:-_ALIKE] if end in self.ends else self.plan:
@@ -125,14 +130,14 @@ class _Reader:
         values += (self.path, number, more, self.traces)
         return Result.made(values)
 
-    def _value(self, name, text):
+    def _value(self, name: str, text: str) -> object:
         value = VALUES.get(name)
         return sheet.plain(text) if value is None else value(self._decimal(text))
 
     def _decimal(self, text: str) -> str:
         return text.replace(",", ".") if self.decimal_comma and text.count(",") == 1 and "." not in text else text
 
-    def _take(self, values, homeless):
+    def _take(self, values: list[Any], homeless: object) -> None:
         """Put what the file has no column for, as JSON has it, into its place among the values."""
         for name, value in homeless.items() if isinstance(homeless, dict) else ():
             if name not in COLUMNS or name in self.place or name == "params" or value is None:
@@ -146,18 +151,18 @@ class _Reader:
             except (ValueError, OverflowError) as error:
                 raise Wrong(f"params.columns.{name}", value, str(error)) from None
 
-    def _refused(self, number, name, value, reason) -> DataError:
+    def _refused(self, number: int, name: str, value: object, reason: str) -> DataError:
         shown = f"{value[:40]!r}" if isinstance(value, str) else quoted(value)
         return DataError(f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; mend or remove that line")
 
 
-def torn(path) -> list[int]:
+def torn(path: AnyPath) -> list[int]:
     """The numbers of the lines of a results file that a killed writer left short, which `read` passes over."""
     return sheet.torn(path, FORM)
 
 
 @contextmanager
-def exclusive(path):
+def exclusive(path: AnyPath) -> Iterator[None]:
     """Hold the lock of the results file `path` (the file `PATH.lock`) while a plan runs.
 
     Raises LockedError when another process holds it, DataError when `path` can't be a results file or the lock can't be made.

@@ -101,10 +101,11 @@ class Run:
         for name in values:
             if name not in _DEFAULTS:
                 raise UsageError(f"a run has no {name!r:.80}{or_near(name, _DEFAULTS, 'it has')}")
-        known = {name: _DEFAULTS[name] if value is None else value for name, value in values.items()}
+        known: dict[str, Any] = {name: _DEFAULTS[name] if value is None else value for name, value in values.items()}
         if isinstance(known.get("reading"), Mapping):
             lists = known["reading"].items()
-            known["reading"] = Reading(**{name: tuple(value) if isinstance(value, list) else value for name, value in lists})
+            given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in lists}
+            known["reading"] = Reading(**given)
         return cls(**known)
 
     def as_dict(self) -> dict[str, Any]:
@@ -123,4 +124,4 @@ class Run:
         return {name: value for name, value in self.options.items() if value is not None}
 
 
-_DEFAULTS = {one.name: None if one.name in ("dataset", "method", "options") else one.default for one in fields(Run)}
+_DEFAULTS: dict[str, Any] = {one.name: None if one.name in ("dataset", "method", "options") else one.default for one in fields(Run)}

@@ -12,14 +12,17 @@ import io
 import json
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from rfx import files
 from rfx.errors import DataError
+
+AnyPath: TypeAlias = str | Path
 
 _DELIMITERS = ",;\t"
 _BOM = b"\xef\xbb\xbf"
@@ -61,7 +64,7 @@ def plain(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and cell[1:2] in _RUN | {"'"} else cell
 
 
-def cell(value) -> str:
+def cell(value: Any) -> str:
     """One cell. Line ends become spaces, so that a row is always one line; numbers read back as they were."""
     if hasattr(value, "item"):
         value = value.item()
@@ -78,14 +81,14 @@ def cell(value) -> str:
     return safe(" ".join(str(value).replace("\0", " ").splitlines()))
 
 
-def _unusual(value):
+def _unusual(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
 # ------------------------------------------------------------------------------------------------- writing
 
 
-def check(path, form: Form) -> None:
+def check(path: AnyPath, form: Form) -> None:
     """Raise DataError when `append` could not add a row to the file `path`; nothing is made or changed."""
     place = Path(path)
     with _errors(path, form):
@@ -102,7 +105,7 @@ def check(path, form: Form) -> None:
             raise OSError(code, os.strerror(code))
 
 
-def append(path, rows: list[dict], form: Form) -> None:
+def append(path: AnyPath, rows: list[dict[str, Any]], form: Form) -> None:
     """Append `rows` to the file `path` in one write and force them to the disk; the first writes the header too.
 
     What the file has no column for goes into its column `form.rest`. Raises DataError when the file can't be written or is some
@@ -135,14 +138,14 @@ def append(path, rows: list[dict], form: Form) -> None:
 
 
 @contextmanager
-def _errors(path, form):
+def _errors(path: AnyPath, form: Form) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise DataError(f"{files.shown(path)} can't be written as a {form.what}: {error.strerror or error}") from error
 
 
-def _cells(row, header, form):
+def _cells(row: dict[str, Any], header: Header, form: Form) -> Iterator[str]:
     homeless = {name: value for name, value in row.items() if name not in header.names and value is not None}
     if homeless and form.rest in header.names:
         row = row | {form.rest: (row.get(form.rest) or {}) | {"columns": homeless}}
@@ -152,20 +155,20 @@ def _cells(row, header, form):
         first.add(name)
 
 
-def _line(cells, delimiter) -> bytes:
+def _line(cells: Iterable[str], delimiter: str) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n", delimiter=delimiter).writerow(cells)
     return out.getvalue().encode(errors="replace")
 
 
-def _unfinished(fd, form) -> bool:
+def _unfinished(fd: int, form: Form) -> bool:
     """Is the file empty, or was its writer killed within the header?"""
     header = _line(form.columns, ",")
     first = os.pread(fd, len(header) + 1, 0)
     return len(first) < len(header) and header.startswith(first)
 
 
-def _end_of_last_line(fd, header, path, form) -> bytes:
+def _end_of_last_line(fd: int, header: Header, path: AnyPath, form: Form) -> bytes:
     """What ends the last line where an editor dropped its end or a killed writer left it torn; else nothing."""
     size = os.fstat(fd).st_size
     if os.pread(fd, 1, size - 1) == b"\n":
@@ -177,7 +180,7 @@ def _end_of_last_line(fd, header, path, form) -> bytes:
     return b'"\n' if torn and lines[-1].count('"') % 2 else b"\n"
 
 
-def _write_all(fd, data: bytes) -> None:
+def _write_all(fd: int, data: bytes) -> None:
     """All of it or nothing: what a full disk took is taken back."""
     size = os.fstat(fd).st_size
     try:
@@ -188,7 +191,7 @@ def _write_all(fd, data: bytes) -> None:
         raise
 
 
-def _sync_folder(folder) -> None:
+def _sync_folder(folder: Path) -> None:
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -199,7 +202,7 @@ def _sync_folder(folder) -> None:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read(path, form: Form) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
+def read(path: AnyPath, form: Form) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
     """The header of the file `path`, and (line number, cells) of every whole row; an empty header where there is no header yet.
 
     What is appended while the rows are read is not among them. Raises DataError when the file can't be read, is no regular file or
@@ -222,7 +225,7 @@ def read(path, form: Form) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
     return header, ((number, fields) for number, _, fields in rows)
 
 
-def _read_lines(path, size, form) -> Iterator[str]:
+def _read_lines(path: AnyPath, size: int, form: Form) -> Iterator[str]:
     """The lines of the first `size` bytes of a file after its header, without their ends."""
     try:
         with files.open_regular(path) as file:
@@ -234,14 +237,14 @@ def _read_lines(path, size, form) -> Iterator[str]:
         raise DataError(f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}") from error
 
 
-def torn(path, form: Form) -> list[int]:
+def torn(path: AnyPath, form: Form) -> list[int]:
     """The numbers of the lines of the file `path` that `read` passes over: those that a killed writer left short."""
     content = Path(path).read_bytes()
     header_line = _line(form.columns, ",")
     if len(content) < len(header_line) and header_line.startswith(content):
         return []
     header, lines = _header_of(content[:_FIRST_LINE], path, form), _lines(content)[1:]
-    whole = set()
+    whole: set[int] = set()
     for first, last, _ in _records(iter(lines), header, path, form):
         whole.update(range(first, last + 1))
     return [number for number, text in enumerate(lines, 2) if text.strip() and number not in whole]
@@ -251,7 +254,7 @@ def _lines(content: bytes) -> list[str]:
     return content.replace(b"\r\n", b"\n").decode(errors="replace").split("\n")
 
 
-def _header_of(content: bytes, path, form) -> Header:
+def _header_of(content: bytes, path: AnyPath, form: Form) -> Header:
     """The header of a file that begins with `content`; DataError when it is some other file."""
     line = content.removeprefix(_BOM).split(b"\n")[0].rstrip(b"\r").decode(errors="replace")
     for delimiter in _DELIMITERS:
@@ -268,12 +271,13 @@ def _header_of(content: bytes, path, form) -> Header:
     )
 
 
-def _records(lines: Iterator[str], header, path, form) -> Iterator[tuple[int, int, list[str]]]:
+def _records(lines: Iterator[str], header: Header, path: AnyPath, form: Form) -> Iterator[tuple[int, int, list[str]]]:
     """(first line's number, last line's, cells) of every whole row; a cell may have been broken into lines by an editor.
 
     lines: those after the header.
     """
-    wanted, number, ahead = len(header.names), 1, deque()
+    wanted, number = len(header.names), 1
+    ahead: deque[str] = deque()
     while (text := ahead.popleft() if ahead else next(lines, None)) is not None:
         number += 1
         first, fields = number, None
@@ -299,7 +303,7 @@ def _records(lines: Iterator[str], header, path, form) -> Iterator[tuple[int, in
             yield first, number, fields
 
 
-def _split(text, header, path, number, form) -> list[str]:
+def _split(text: str, header: Header, path: AnyPath, number: int, form: Form) -> list[str]:
     lines = io.StringIO(text, newline="") if "\n" in text or "\r" in text else (text,)
     try:
         return next(csv.reader(lines, delimiter=header.delimiter), [])
@@ -311,7 +315,7 @@ def _split(text, header, path, number, form) -> list[str]:
 
 
 @contextmanager
-def lock(path):
+def lock(path: AnyPath) -> Iterator[None]:
     """Hold the lock file `path`, with this process's number in it; the kernel frees it when its holder dies, however it dies.
 
     Nothing is written before it is held, and never through a link or into a file that is no lock. Raises BlockingIOError, with
@@ -335,7 +339,7 @@ def lock(path):
         os.close(fd)
 
 
-def _holder(fd) -> str:
+def _holder(fd: int) -> str:
     """The process number in a lock file, perhaps empty; OSError when it holds anything else."""
     text = os.pread(fd, 20, 0).strip()
     if text and not text.isdigit():

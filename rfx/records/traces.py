@@ -4,16 +4,23 @@ One line a step: seconds since the solver's start, objective, gap and, where it 
 else the solver says is JSON in the column `more`. Read by column name, as the results are.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rfx import files
 from rfx.errors import DataError
 from rfx.records import sheet
-from rfx.records.result import Result, at_least_zero, certificate, params_of, real, seconds, whole
+from rfx.records.result import FindTrace, Result, at_least_zero, certificate, params_of, real, seconds, whole
+from rfx.records.sheet import AnyPath
+
+if TYPE_CHECKING:
+    from rfx.fitting.pipeline import Pipeline
 
 COLUMNS = ("key", "created", "step", "output", "iteration", "seconds", "objective", "gap", "error", "more")
 FORM = sheet.Form(what="file of traces", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more")
@@ -24,13 +31,13 @@ _VALUES: dict[str, Callable[[str], object]] = {
 _MORE = {"cpu_seconds": seconds, "pass_seconds": seconds, "features": whole, "nnz": whole, "samples": whole, "loss": real}
 
 
-def beside(path) -> Path:
+def beside(path: AnyPath) -> Path:
     """The file of the traces of a results file: results.csv has results.trace.csv."""
     path = Path(path)
     return path.with_name(f"{path.stem}.trace{path.suffix or '.csv'}") if path.name else path
 
 
-def of(method) -> list[dict]:
+def of(method: Pipeline) -> list[dict[str, Any]]:
     """The steps of a trained method; its end alone where its solver tells of none. At least one."""
     if getattr(method, "trace", None):
         return list(method.trace)
@@ -38,7 +45,7 @@ def of(method) -> list[dict]:
     return [{name: method.info[entry] for name, entry in names.items() if method.info.get(entry) is not None}]
 
 
-def append(path, key: str, steps: list[dict]) -> None:
+def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
     """Append the trace of the run with that key in one write; of several traces of one key the last counts.
 
     Raises DataError when the file can't be written or is some other file.
@@ -51,17 +58,17 @@ def append(path, key: str, steps: list[dict]) -> None:
     sheet.append(path, rows, FORM)
 
 
-def check(path) -> None:
+def check(path: AnyPath) -> None:
     """Raise DataError when `append` could not add to `path`; nothing is made or changed."""
     sheet.check(path, FORM)
 
 
-def read(path) -> dict[str, list[dict]]:
+def read(path: AnyPath) -> dict[str, list[dict[str, Any]]]:
     """The traces in a file, by key: for each step what is known of it by name, checked. Empty when there is no such file.
 
     Raises DataError, with the file, the line and the column, when a field holds what it can't.
     """
-    found: dict[str, list[dict]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     try:
         header, records = sheet.read(path, FORM)
     except FileNotFoundError:
@@ -78,9 +85,10 @@ def read(path) -> dict[str, list[dict]]:
     return found
 
 
-def _step(path, number, cells, decimal_comma) -> dict:
+def _step(path: AnyPath, number: int, cells: dict[str, str], decimal_comma: bool) -> dict[str, Any]:
     """What is known of one step by name."""
-    step, name, text = {}, "", ""
+    step: dict[str, Any] = {}
+    name, text = "", ""
     try:
         for name, text in cells.items():
             if name in ("key", "created", "more") or text == "":
@@ -104,23 +112,28 @@ def _step(path, number, cells, decimal_comma) -> dict:
     return {name: value for name, value in step.items() if value is not None}
 
 
-def finder(path) -> Callable[[str | None], list[dict]]:
+def finder(path: AnyPath) -> FindTrace:
     """A function of a key that gives its trace, empty where it has none. The file is read when the first trace is asked for."""
     known = cache(partial(read, path))
-    return lambda key: known().get(key, [])
+
+    def find(key: str | None) -> list[dict[str, Any]]:
+        found = known()
+        return [] if key is None else found.get(key, [])
+
+    return find
 
 
-def chosen(trace, results) -> Callable[[str | None], list[dict]]:
+def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
     """The finder of the file `trace`, which is read at once and must be there; where it is None, of the one beside the results."""
     if trace is None:
         return finder(beside(results))
     if not Path(trace).exists():
         raise DataError(f"{files.shown(trace)} can't be read as a file of traces: there is no such file")
     found = read(trace)
-    return lambda key: found.get(key, [])
+    return lambda key: [] if key is None else found.get(key, [])
 
 
-def attached(rows: list[Result], path) -> list[Result]:
+def attached(rows: list[Result], path: AnyPath) -> list[Result]:
     """The rows of a results file, each with its trace, an empty one where it has none."""
     find = finder(path)
     return [replace(row, traces=find) for row in rows]

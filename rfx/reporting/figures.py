@@ -5,7 +5,7 @@ drawn, never before, and always without a window.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def _kind(form) -> files.Kind:
 
 def draw(
     name: str,
-    rows: list[dict],
+    rows: Sequence[Mapping],
     output=None,
     setting: str | None = None,
     known: dict[str, Callable] | None = None,

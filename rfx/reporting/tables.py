@@ -4,7 +4,7 @@
 there are, and rendering is in `tables_render`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rfx.errors import UsageError, or_near
@@ -289,7 +289,7 @@ def memory_gb(row: dict) -> float | None:
     return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 
 
-def build(name: str, rows: list[dict], setting: str | None = None, known: dict[str, Callable] | None = None, **more) -> Table:
+def build(name: str, rows: Sequence[Mapping], setting: str | None = None, known: dict[str, Callable] | None = None, **more) -> Table:
     """The table `name` from result rows; UsageError when there is none of that name.
 
     known: the tables there are, name to builder; default: the general ones. more: what `summary` takes besides; UsageError where

@@ -6,7 +6,7 @@ from rfx.records.run import Run
 from rfx.runs import baseline
 
 # Options with a column of their own, and what that column may hold.
-_OPTION_COLUMNS = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}
+_OPTION_COLUMNS: dict[str, type | tuple[type, ...]] = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}
 
 
 def row_of(run: Run, ending: dict) -> dict:

@@ -23,7 +23,7 @@ SHARE = 0.2
 
 @dataclass
 class HeldOut:
-    """Rows that models were judged by which had not seen them.
+    """Rows that models were evaluated on which had not seen them.
 
     by: how they were held out, in words. y: their targets or labels. decisions: for each model (several along a path) the values
     that its decision_function gives, for regression in units of the scaled target of the model of all rows.
@@ -48,8 +48,8 @@ def check(run: Run) -> None:
         raise UsageError("--calibrate is for classes, but the task is regression")
 
 
-def judged(run: Run, split, final, progress=None) -> HeldOut:
-    """The held-out rows of the run's cv or holdout, judged by models of the run; final: the trained method of all rows.
+def evaluated(run: Run, split, final, progress=None) -> HeldOut:
+    """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the trained method of all rows.
 
     Raises DataError where there are too few rows.
     """
@@ -96,7 +96,7 @@ def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
 def folds(
     y, classes: bool, seed: int, cv: int | None = None, holdout: float | None = None, schema: Schema | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(rows to fit to, rows to judge by), both sorted: cv parts in turn, or the share `holdout` once; drawn by the seed.
+    """(rows to fit to, rows to evaluate on), both sorted: cv parts in turn, or the share `holdout` once; drawn by the seed.
 
     Classes have their share of every part, as far as that goes. schema: of the labels, for messages. Raises DataError where
     there are too few rows for that, or a class has but one.
@@ -115,9 +115,10 @@ def folds(
         if len(y) < cv:
             raise DataError(f"{option} needs {cv} rows at least, but there are {len(y)}")
     else:
+        assert holdout is not None
         part = 1 - (np.floor((places + 1) * holdout + 1e-9) - np.floor(places * holdout + 1e-9)).astype(int)
         if part.all() or not part.any():
-            raise DataError(f"{option} of {len(y)} rows leaves none to {'judge by' if part.all() else 'fit to'}")
+            raise DataError(f"{option} of {len(y)} rows leaves none to {'evaluate on' if part.all() else 'fit to'}")
     of_row = np.empty(len(y), int)
     of_row[order] = part
     return [(np.flatnonzero(of_row != number), np.flatnonzero(of_row == number)) for number in range(cv or 1)]

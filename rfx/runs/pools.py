@@ -57,7 +57,7 @@ class Local:
 
     def __init__(self, jobs: int, way: Way):
         self.jobs, self.way = jobs, way
-        self.children = []
+        self.children: list[tuple[Run, Child]] = []
 
     def at_work(self) -> list[tuple[Run, dict | None]]:
         return [(run, child.heard()) for run, child in self.children]

@@ -1,4 +1,4 @@
-"""A run in a process of its own: started, watched, ended in time, and what came of it.
+"""A run in a process of its own: started, listened to, ended in time, and what came of it.
 
 Nothing heavy is imported: Dask's workers do this, too, and what they hold is missing to the runs beside them.
 """
@@ -26,7 +26,7 @@ class Child:
     def __init__(self, job: dict, timeout: float | None = None, command=None, tells=False):
         self.timeout = timeout
         self.step, self._steps, self._rest = None, None, b""
-        self.peak_mb = None
+        self.peak_mb: float | None = None
         self.timed_out = False
         # Files without names: nothing is left behind when the parent is killed.
         self.answer, self.printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()
@@ -121,7 +121,7 @@ class Child:
 
 def _descendants(pid) -> list[int]:
     """Processes below `pid`, by Linux's /proc; empty elsewhere."""
-    below = {}
+    below: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             # The name, in brackets, may hold anything; the parent is the second field after it.

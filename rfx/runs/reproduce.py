@@ -15,6 +15,7 @@ from rfx.data.fetch import is_obtainable
 from rfx.errors import RfxError
 from rfx.plans import catalogue, plan
 from rfx.records import results, traces
+from rfx.records.run import Run
 from rfx.runs import runner
 
 FORMS = ("quick", "most", "full")
@@ -44,7 +45,7 @@ class Step:
 
     plan: plan.Plan
     path: Path
-    todo: list[dict]
+    todo: list[Run]
     cost: Cost
     seconds: float = 0.0
     without: str = ""

@@ -13,6 +13,7 @@ from rfx import interrupts
 from rfx.errors import ClusterError
 from rfx.plans.plan import Plan, describe
 from rfx.records import keys, results, traces
+from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import endings, pools
 from rfx.runs.child import NO_DATA
@@ -27,7 +28,7 @@ class Summary:
     results: str
     total: int
     ran: int = 0
-    rows: list[dict] = field(default_factory=list)
+    rows: list[Result] = field(default_factory=list)
 
     def count(self, status) -> int:
         return sum(row["status"] == status for row in self.rows)
@@ -50,7 +51,7 @@ class Summary:
         }  # fmt: skip
 
 
-def missing(plan: Plan, rows: list[dict], retry_failed: bool = False, traced=()) -> list[Run]:
+def missing(plan: Plan, rows: list[Result], retry_failed: bool = False, traced=()) -> list[Run]:
     """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs that are traced.
 
     A row that is ok is never made again, unless a trace of it is asked for and not there. One that was interrupted, has no

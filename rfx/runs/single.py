@@ -85,8 +85,9 @@ def execute(run: Run, model: Path | None = None, elsewhere: Callable | None = No
 
 def _rows(run: Run, method, split, points, paths, progress) -> list[dict]:
     """A row for each of the trained methods `points`, which are saved to the `paths`; method: the one that they are points of."""
-    held = held_out.judged(run, split, method, progress) if any(getattr(run, name) for name in _HELD_OUT) else None
+    held = held_out.evaluated(run, split, method, progress) if any(getattr(run, name) for name in _HELD_OUT) else None
     if run.calibrate:
+        assert held is not None
         calibrated = []
         for point, curve in zip(points, held_out.calibrated(run.calibrate, held, method), strict=True):
             calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))

@@ -8,6 +8,7 @@ from rfx.data import archives, encodings, foreign, tables
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat
 from rfx.data.schema import Schema
+from rfx.data.stream import Source
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 from rfx.records.run import Run
@@ -25,7 +26,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     listening = {"progress": progress}
     if not hasattr(trainer, "fit_stream"):
         if not asked:
-            return trainer, listening | _watched(trainer, run, split)
+            return trainer, listening | _curve(trainer, run, split)
         raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}")
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
@@ -39,7 +40,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     return trainer, listening
 
 
-def _watched(trainer, run, split) -> dict:
+def _curve(trainer, run, split) -> dict:
     """The error on the split's test rows into the trace of a method that does not learn batch by batch, where that is asked for."""
     if not run.curve:
         return {}
@@ -64,17 +65,18 @@ def train(trainer, run: Run, progress=None) -> tuple:
     if run.split is not None:
         raise UsageError(f"--split is {run.split}, but a stream is not split; give --test FILE")
     plain, reading = archives.plain_name(path), run.how_to_read()
+    source: Source
     if _is_csv(path, reading):
         if n_inputs:
             raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
-        source = CsvSource(path, reading, task=trainer.settings.task)
-        schema, task = source.schema, source.task
+        table = CsvSource(path, reading, task=trainer.settings.task)
+        source, schema, task = table, table.schema, table.task
     else:
         tables.check_reading("libsvm", str(path), reading)
-        source = LibsvmSource(path, n_inputs or None, bool(reading.zero_based), encoding=reading.encoding)
-        task = source.learn(trainer.settings.task)
-        form = FileFormat("libsvm", source.zero_based, encoding=encodings.remembered(reading.encoding))
-        schema = Schema(labels=source.labels.names, format=form)
+        text = LibsvmSource(path, n_inputs or None, bool(reading.zero_based), encoding=reading.encoding)
+        source, task = text, text.learn(trainer.settings.task)
+        form = FileFormat("libsvm", text.zero_based, encoding=encodings.remembered(reading.encoding))
+        schema = Schema(labels=text.labels.names, format=form)
     if trainer.settings.task is None:
         trainer = trainer.with_options(task=schema.task() or task)
     split = Split("stdin" if path == "-" else Path(plain).name, "stream", "", None, None)

@@ -6,14 +6,19 @@ that only got worse, so that what is left to search is the bandwidth, in one dim
 then halves and doubles about the best. Then the size is doubled while that pays.
 """
 
+from __future__ import annotations
+
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rfx import env, kernels, methods
+from rfx.data.loading import Split
 from rfx.data.scaling import Scaler
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting.bandwidth import has_gamma
@@ -39,9 +44,9 @@ MOST_ROWS = {"kernel": 15_000}
 FACTORS = tuple(4.0**power for power in range(-3, 4))
 LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))
 L1_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(9))
-# Rows to fit to in the rounds (the last has all), and to judge by; what goes on from each; lambdas above the last best that are
+# Rows to fit to in the rounds (the last has all), and to evaluate on; what goes on from each; lambdas above the last best that are
 # tried again; lambdas in a row that are worse after which smaller ones are not tried.
-ROWS, JUDGED, KEPT, ABOVE, WAIT = (2000, 10_000), 10_000, (4, 2), 2, 2
+ROWS, EVALUATED, KEPT, ABOVE, WAIT = (2000, 10_000), 10_000, (4, 2), 2, 2
 # The size goes on being doubled while that takes this share off the error; the share of the budget that is for the search.
 GAIN, SEARCHING = 0.01, 0.7
 METRICS = {"accuracy": 1, "balanced_accuracy": 1, "auc": 1, "log_loss": -1, "rmse": -1}
@@ -76,30 +81,77 @@ class Outcome:
     seconds: float
 
 
-class Search:
-    """`run` finds the best Outcome. data: data.Split; given: the options that are fixed, task among them.
+# Called with an outcome, and whether it was there before.
+Tell: TypeAlias = Callable[[Outcome, bool], None]
 
-    metric: of METRICS, None for accuracy or rmse. cv, holdout: see held_out. tell: called with (outcome, whether it was there before)
-    for every one. results_file: CSV file of rows, one an outcome, of which those that are there already are not made again.
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How a search goes.
+
+    Parameters
+    ----------
+    kernels : sequence of str
+        Those that are tried, of each method those that it has; by default its own.
+    metric : str, optional
+        Of METRICS; by default accuracy or rmse.
+    cv, holdout : int, float, optional
+        See `rfx.runs.held_out`.
+    seed : int
+    budget : float
+        Seconds.
+    trials : int, optional
+        The most outcomes.
+    results_file : Path, optional
+        CSV file of rows, one an outcome, of which those that are there already are not made again.
+    source : Run, optional
+        What the rows are of; by default the data set of the split.
+    """
+
+    kernels: Sequence[str] = ()
+    metric: str | None = None
+    cv: int | None = None
+    holdout: float | None = None
+    seed: int = 0
+    budget: float = 300.0
+    trials: int | None = None
+    results_file: Path | None = None
+    source: Run | None = None
+
+
+class Search:
+    """`run` finds the best Outcome.
+
+    Parameters
+    ----------
+    split : Split
+    names : iterable of str
+        The methods to search.
+    given : dict
+        The options that are fixed, task among them.
+    asked : Asked
+    tell : callable, optional
+        Called with (outcome, whether it was there before) for every one.
     """
 
     def __init__(
-        self, split, names: Iterable[str], given: dict, *, kernels_asked=(), metric=None, cv=None, holdout=None, seed=0,
-        budget: float = 300.0, trials: int | None = None, results_file=None, source: Run | None = None, tell: Callable | None = None,
-    ):  # fmt: skip
-        self.X, self.y, self.names, self.given, self.seed = split.X_train, np.asarray(split.y_train), list(names), given, seed
+        self, split: Split, names: Iterable[str], given: dict[str, Any], asked: Asked | None = None, tell: Tell | None = None
+    ) -> None:
+        asked = asked or Asked()
+        self.X: Any = split.X_train
+        self.y, self.names, self.given, self.seed = np.asarray(split.y_train), list(names), given, asked.seed
         self.task, self.split = given["task"], split
-        self.metric = metric or ("rmse" if self.task == "regression" else "accuracy")
-        self.budget, self.trials, self.tell = budget, trials, tell
+        self.metric = asked.metric or ("rmse" if self.task == "regression" else "accuracy")
+        self.budget, self.trials, self.tell = asked.budget, asked.trials, tell
         if (self.metric == "rmse") != (self.task == "regression"):
             raise UsageError(f"--metric is {self.metric}, but the task is {self.task}")
         self.sign = METRICS[self.metric]
-        share = None if cv else holdout or held_out.SHARE
-        self.parts = held_out.folds(self.y, self.task != "regression", seed, cv, share, split.schema)
-        self.how = {"cv": cv, "holdout": None if cv else holdout or held_out.SHARE}
-        self.kernels_asked, self.file = list(kernels_asked), results_file
-        self.source = source or Run(dataset=split.name, split=split.split, method="")
-        known = results.read(results_file) if results_file is not None and results_file.exists() else []
+        share = None if asked.cv else asked.holdout or held_out.SHARE
+        self.parts = held_out.folds(self.y, self.task != "regression", asked.seed, asked.cv, share, split.schema)
+        self.how = {"cv": asked.cv, "holdout": share}
+        self.kernels_asked, self.file = list(asked.kernels), asked.results_file
+        self.source = asked.source or Run(dataset=split.name, split=split.split, method="")
+        known = results.read(self.file) if self.file is not None and self.file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
         self.outcomes: list[Outcome] = []
         self._median: dict[str, float] = {}
@@ -148,8 +200,11 @@ class Search:
     def _grow(self, best: Outcome) -> Outcome:
         """Twice the size as long as that takes GAIN off the error, where the size is not given."""
         option = SIZES[best.candidate.method][0]
-        while option is not None and option not in self.given and best.candidate.size < 4 * len(self.y):
-            found = self._evaluate(replace(best.candidate, size=2 * best.candidate.size), best.round)
+        while option is not None and option not in self.given:
+            size = best.candidate.size
+            if size is None or size >= 4 * len(self.y):
+                break
+            found = self._evaluate(replace(best.candidate, size=2 * size), best.round)
             if found is None or self._error(found) > (1 - GAIN) * self._error(best):
                 break
             best = found
@@ -165,7 +220,7 @@ class Search:
         if len(lams) > 1 and best.lam in (lams[0], lams[-1]):
             said.append(f"lambda {best.lam:g} is the {'largest' if best.lam == lams[0] else 'smallest'} that was tried")
         alike = lambda one: (one.candidate.method, one.candidate.kernel) == (best.candidate.method, best.candidate.kernel)
-        gammas = sorted({found.candidate.gamma for found in self.outcomes if alike(found)} - {None})
+        gammas = sorted({gamma for found in self.outcomes if alike(found) and (gamma := found.candidate.gamma) is not None})
         if len(gammas) > 1 and best.candidate.gamma in (gammas[0], gammas[-1]):
             said.append(f"gamma {best.candidate.gamma:.4g} is the {'smallest' if best.candidate.gamma == gammas[0] else 'largest'}")
         return said
@@ -199,7 +254,7 @@ class Search:
         sizes = SIZES[candidate.method][1]
         if not sizes:
             return candidate
-        given = self.given.get(SIZES[candidate.method][0])
+        given = self.given.get(SIZES[candidate.method][0] or "")
         size = sizes[number] if given is None else given if number == len(ROWS) else min(sizes[number], given)
         return replace(candidate, size=size)
 
@@ -238,7 +293,7 @@ class Search:
         if not alike:
             return 0.0
         last = max(alike, key=lambda one: (one.round, one.candidate.size or 0))
-        sizes = 1.0 if candidate.size is None else candidate.size / last.candidate.size
+        sizes = 1.0 if candidate.size is None or last.candidate.size is None else candidate.size / last.candidate.size
         return last.seconds * parts / last.parts * rows / last.rows * max(1.0, sizes) ** 1.5
 
     def _rows(self, number: int) -> tuple[int, int]:
@@ -277,7 +332,7 @@ class Search:
         for kept, out in self.parts[:parts]:
             if number < len(ROWS):
                 order = np.random.default_rng(self.seed)
-                kept, out = np.sort(order.permutation(kept)[:rows]), np.sort(order.permutation(out)[:JUDGED])
+                kept, out = np.sort(order.permutation(kept)[:rows]), np.sort(order.permutation(out)[:EVALUATED])
             share = len(kept) / len(self.y)
             model = methods.create(candidate.method, seed=self.seed, **fixed | candidate.options() | {"lam": 1.0})
             scores = []
@@ -294,7 +349,7 @@ class Search:
         if self.metric in ("accuracy", "rmse"):
             return model.evaluate(decision, y)["score"]
         if self.metric == "log_loss":
-            # by Platt's curve, of two numbers, from the rows that it is judged by: no candidate gains by it more than others
+            # by Platt's curve, of two numbers, from the rows that it is evaluated on: no candidate gains by it more than others
             by = "the rows that were held out"
             curve = Calibration.fit("platt", decision, y, model.classes, by, self.split.schema)
             model = model.replace(calibration=curve)

@@ -124,12 +124,11 @@ def _rows(files, run, workers, settings):
     parts = run.parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = run.how_to_read()
-    reader: ranges.LibsvmRanges | ranges.TableRanges
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        reader = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(settings.task == "regression"))
-        rows, task = _libsvm_rows(reader, pieces, workers, settings, run.dataset)
-        return rows, Schema(labels=reader.labels.names, format=FileFormat("libsvm", reader.zero_based)), task
+        text = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(settings.task == "regression"))
+        rows, task = _libsvm_rows(text, pieces, workers, settings, run.dataset)
+        return rows, Schema(labels=text.labels.names, format=FileFormat("libsvm", text.zero_based)), task
     reader, task = _table_reader(files, reading, pieces, workers, settings.task)
     return _surveyed(reader, pieces, workers, settings), reader.schema, task
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rfx.counters import uniforms
 from rfx.features import MAPS, FeatureMap
-from rfx.losses import Loss
+from rfx.losses import SmoothLoss
 from rfx.solvers.stumps import StumpSearch
 from rfx.solvers.surrogate import fit_linear
 
@@ -51,7 +51,11 @@ class Learner:
         self._last = features
         return np.where(features.transform(self.X) > 0, 1, -1).astype(np.int8)
 
-    def keep(self, which: Sequence[int] | np.ndarray) -> None:
+    def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]:
+        """(signs (n, k) int8 of the features of this step, the largest |sum_n u_n phi(x_n)| of all, None where it is not known)."""
+        raise NotImplementedError
+
+    def keep(self, which: Sequence[int | np.integer[Any]]) -> None:
         """Let these features, numbers of those found last, join."""
         new = self._last.select(np.asarray(which))
         self.found = self._map(**{name: np.concatenate([values, new.arrays[name]], axis=-1) for name, values in self.found.arrays.items()})
@@ -66,7 +70,7 @@ class Perceptrons(Learner):
 
     kernel = "perceptron"
 
-    def __init__(self, X: np.ndarray, params: dict[str, Any], loss: Loss, exact: bool, count: int, seed: int) -> None:
+    def __init__(self, X: np.ndarray, params: dict[str, Any], loss: SmoothLoss, exact: bool, count: int, seed: int) -> None:
         super().__init__(X, params)
         self.loss, self.exact, self.count, self.seed, self._halves = loss, exact, count, seed, 0
 

@@ -8,14 +8,14 @@ features and their targets are multiplied by the roots of the weights; the other
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from rfx.data import labelwords
 from rfx.data.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
-from rfx.losses import Loss, Weighted
+from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import ScaledRows
 from rfx.options import LabelWeights, Option
 
@@ -166,16 +166,20 @@ def mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return found
 
 
-def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.ndarray, Loss]:
-    """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is None."""
+def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.ndarray, SmoothLoss]:
+    """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is None.
+
+    The options of the methods that ask for this allow smooth losses alone.
+    """
+    smooth = cast(SmoothLoss, loss)
     if weights is None:
-        return Y, loss
+        return Y, smooth
     if loss.name == "squared":
-        return Y * np.sqrt(weights)[:, None], loss
-    return Y * weights[:, None], Weighted(loss)
+        return Y * np.sqrt(weights)[:, None], smooth
+    return Y * weights[:, None], Weighted(smooth)
 
 
-def problem(Z: Any, Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[Any, np.ndarray, Loss]:
+def problem(Z: Any, Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[Any, np.ndarray, SmoothLoss]:
     """(Z, Y, loss) of the same problem, with the weights (n,) of the rows of Z (n, D) and Y (n, k) in them; None for ones."""
     if weights is not None and loss.name == "squared":
         Z = ScaledRows(Z, np.sqrt(weights))

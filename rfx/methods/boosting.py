@@ -6,7 +6,7 @@ in its scale, so that the objective is that of sparse-rf. Several classes are le
 the others, each with features of its own.
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -117,7 +117,7 @@ def _dense(X: Any, dtype: Any) -> np.ndarray:
 def _learner(X: np.ndarray, params: dict, settings: Settings) -> Learner:
     if settings.kernel == "stump":
         return Stumps(X, params, settings.per_step)
-    surrogate, exact = losses.get_loss(settings.surrogate), settings.threshold == "exact"
+    surrogate, exact = cast(losses.SmoothLoss, losses.get_loss(settings.surrogate)), settings.threshold == "exact"
     return Perceptrons(X, params, surrogate, exact, settings.per_step, settings.seed)
 
 

@@ -134,7 +134,8 @@ def _solve(feature_map: FeatureMap, problem: Problem, settings: Settings, clock:
     """The solution over the unscaled features, and what else a results row says of it."""
     Z, lam, seed = computed(feature_map, problem.X), settings.lam, settings.seed
     limits = budget(problem, settings)
-    rounds = replace(limits, memory_mb=settings.max_memory or told_memory_mb(Z.size_mb))
+    memory_mb: float = settings.max_memory or told_memory_mb(Z.size_mb)
+    rounds = replace(limits, memory_mb=memory_mb)
     if settings.solver == "prcd":
         Z = clock.timed("features", Z.by_columns, rounds.memory_mb)
 
@@ -152,7 +153,7 @@ def _solve(feature_map: FeatureMap, problem: Problem, settings: Settings, clock:
         inner = in_parts(published)
     if Z.heights is not None:
         # so few bytes that all rounds share them
-        Z = clock.timed("features", Z.hold, rounds.memory_mb / 2)
+        Z = clock.timed("features", Z.hold, memory_mb / 2)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
 
     def solve(y, tell):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rfx.errors import UsageError, or_near
 from rfx.records.result import seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.tables import count, short
+from rfx.reporting.cells import count, short
 
 # What a run was given, in this order, with its heading; options that are not here follow by their own names.
 _GIVEN = {

@@ -64,12 +64,11 @@ class Case:
         return float(np.polyfit(*np.log(np.array(known)).T, 1)[0]) if len(known) > 2 else None
 
 
-def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
+def cases(rows) -> list[Case]:
     """Data sets, gammas and penalties that have a row of the exact machine and two sizes of random binning, by data set.
 
-    Raises UsageError for a setting: there is none; DataError where there is no such case.
+    Raises DataError where there is no such case.
     """
-    wu2016.refuse_setting(LABEL, setting)
     # the newest of a run that was made twice
     own = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
     own = [row for row in having(own.values(), "objective", "lam") if _gamma(row)]

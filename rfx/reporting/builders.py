@@ -45,7 +45,7 @@ class Builder:
         return self.make(rows, chosen) if self.settings else self.make(rows)
 
 
-def settings_of(builder: Callable, rows: Iterable[Mapping]) -> list[str]:
+def settings_of(builder: Callable | None, rows: Iterable[Mapping]) -> list[str]:
     """Of the settings of a builder those that rows which ended well have, in the order of the rows.
 
     A row's label is a setting, or the name of a table or figure, a hyphen and the setting.

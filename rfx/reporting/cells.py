@@ -6,7 +6,7 @@ and the report's counts are made of the same cells, so that no text is ever read
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from rfx.reporting.seeds import Mean
 
@@ -50,12 +50,12 @@ class Cell:
     @property
     def value(self) -> float | None:
         """The number of ours alone."""
-        return self.ours and self.ours.value
+        return None if self.ours is None else self.ours.value
 
     @property
     def sd(self) -> float | None:
         """Its standard deviation over the runs."""
-        return self.ours and self.ours.sd
+        return None if self.ours is None else self.ours.sd
 
     @property
     def outcome(self) -> str:
@@ -88,7 +88,7 @@ class Section:
     lines: Sequence[Sequence[Cell]]
     n_labels: int = 1
     dataset: str = ""
-    methods: Mapping[str, str] | Mapping[int, str] = field(default_factory=dict)
+    methods: Mapping[Any, str] = field(default_factory=dict)
 
 
 @dataclass

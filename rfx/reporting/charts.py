@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from rfx.records.sheet import safe
 from rfx.reporting import style
 
 COLUMNS = ("panel", "x_axis", "y_axis", "curve", "id", "x", "y", "low", "high", "value")
 
+Places = Sequence | np.ndarray
 # x -> lowest and highest around the point there
 Around = Mapping[Any, tuple[float, float]]
 
@@ -34,8 +37,8 @@ class Curve:
     shade : how dark a band is.
     """
 
-    x: Sequence
-    y: Sequence
+    x: Places
+    y: Places
     look: Mapping[str, Any]
     label: str = ""
     gid: str = ""

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rfx import files
 from rfx.errors import DataError, UsageError, or_near
@@ -18,7 +19,7 @@ FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
 # The same rows give the same file: no date, and identifiers that are no random numbers. Letters are drawn as paths, so
 # that the file looks the same wherever it is opened.
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "rfx", "svg.fonttype": "path", "font.family": style.FONT, "font.size": 8, "axes.titlesize": 9,
     "axes.labelsize": 8, "legend.fontsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3,
     "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
@@ -73,7 +74,7 @@ def styled(**more):
     """Within it figures are drawn and written: rfx's own style, and more of matplotlib's settings."""
     import matplotlib
 
-    with matplotlib.rc_context({**_STYLE, **more}):  # type: ignore[arg-type]
+    with matplotlib.rc_context(_STYLE | more):
         yield
 
 

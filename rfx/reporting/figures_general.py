@@ -58,10 +58,12 @@ def _paid(name, metric, points) -> Panel:
     for method in dict.fromkeys(method for *_, method in points):
         mine = [(seconds, score) for seconds, score, by in points if by == method]
         look = style.look(method) | {"linestyle": "none"}
-        drawn.append(Curve(*zip(*mine), look, style.plain(method), style.identifier("points", name, method)))
+        xs, ys = zip(*mine)
+        drawn.append(Curve(xs, ys, look, style.plain(method), style.identifier("points", name, method)))
     front = _front([(seconds, score) for seconds, score, _ in points], metric)
     look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
-    drawn.append(Curve(*zip(*front), look, gid=style.identifier("front", name)))
+    xs, ys = zip(*front)
+    drawn.append(Curve(xs, ys, look, gid=style.identifier("front", name)))
     return Panel(name, "training, s", style.plain(metric), drawn, dress=_log_places)
 
 
@@ -105,10 +107,13 @@ class Grid:
         values = np.array([[self.cells.get((one, other), np.nan) for other in across] for one in lines])
         best = np.unravel_index((np.nanargmin if self.low else np.nanargmax)(values), values.shape)
         star = {"marker": "*", "color": "white", "markeredgecolor": "black", "markersize": 9, "linestyle": "none"}
-        texts = [[f"{value:.3g}" for value in side] for side in (across, lines)]
-        heat = Heat(*texts, values, style.plain(self.metric), "viridis_r" if self.low else "viridis")
+        heat = Heat(_ticks(across), _ticks(lines), values, style.plain(self.metric), "viridis_r" if self.low else "viridis")
         first, second = map(style.plain, self.options)
         return Panel(self.title, second, first, [Curve([best[1]], [best[0]], star)], heat)
+
+
+def _ticks(values) -> list[str]:
+    return [f"{value:.3g}" for value in values]
 
 
 def _scored(rows, setting) -> list[dict]:

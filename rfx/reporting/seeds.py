@@ -54,6 +54,14 @@ def mean_of(known: Sequence[float]) -> Mean:
     return Mean(middle, math.sqrt(math.fsum((value - middle) ** 2 for value in known) / (n - 1)), n, low, high)
 
 
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the line through points, both axes logarithmic."""
+    import numpy as np
+
+    xs, ys = np.log(np.array(points)).T
+    return float(np.polyfit(xs, ys, 1)[0])
+
+
 def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None:
     """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; None where that can't be said.
 

@@ -193,7 +193,13 @@ def _tidy(cell: Cell, group: list) -> dict:
         return group[0][name] if group and len({row[name] for row in group}) == 1 else None
 
     ours = cell.ours
-    found = {"ours": cell.value, "sd": cell.sd, "low": ours and ours.low, "high": ours and ours.high, "n": ours.n if ours else 0}
+    found: dict[str, object] = {
+        "ours": cell.value,
+        "sd": cell.sd,
+        "low": ours and ours.low,
+        "high": ours and ours.high,
+        "n": ours.n if ours else 0,
+    }
     found |= {"paper": cell.paper, "verdict": cell.verdict, "converged": cell.converged}
     return found | {"lam": alike("lam"), "n_features": alike("n_features")}
 
@@ -226,7 +232,8 @@ def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
         if None not in (row["n_train"], row["n_test"], row["n_inputs"])
     ]
     numbers = [book.get((data.name, "", "", name)) for name in ("n_train", "n_test", "n_inputs")]
-    paper = "" if None in numbers else "N {:,.0f}, test {:,.0f}, d {:,.0f}".format(*numbers)
+    known = [number for number in numbers if number is not None]
+    paper = "N {:,.0f}, test {:,.0f}, d {:,.0f}".format(*known) if len(known) == 3 else ""
     ours = ", ".join(dict.fromkeys(sizes))
     if ours and paper and ours != paper:
         return f"{data.title} ({ours}; paper: {paper})"

@@ -143,24 +143,28 @@ def _grouped(rows, given, by, said) -> Table:
     for place, ((own, found), outcome) in enumerate(zip(groups, means)):
         rival = None if place in best else best_of.get(families[place])
         p, pairs = (None, 0) if rival is None else _paired(_by_run(found), rival)
-        line = [words(columns.written(name, own[name])) for name in by] + [words(str(len(found)))]
-        for name, (_, write) in columns.OUTCOMES.items():
-            converged = not any(row["converged"] is False for row in found)
-            line.append(
-                Cell(outcome[name], write, "deviation", **({"best": place in best, "converged": converged} if name == "score" else {}))
-            )
-        line.insert(len(by) + 2, number(p, "{:.2g}".format))
-        if metric is None:
-            line.insert(len(by) + 3, words(own["metric"] or DASH))
-        lines.append(line)
+        score, *others = _outcomes(outcome, place in best, all(row["converged"] is not False for row in found))
+        names = [words(columns.written(name, own[name])) for name in by]
+        metrics = [words(own["metric"] or DASH)] if metric is None else []
+        lines.append([*names, number(len(found), str), score, number(p, "{:.2g}".format), *metrics, *others])
         told = {"n": len(found), "best": place in best, "paired_p": p, "pairs": pairs}
-        spreads = {f"{name}_sd": value and value.sd for name, value in outcome.items()}
-        cells.append(own | told | {name: value and value.value for name, value in outcome.items()} | spreads)
+        cells.append(own | told | _values(outcome))
     headings = [given.heading(name) for name in by] + ["n", outcomes[0], "paired p", *outcomes[1:]]
     title = f"{sum(row['status'] == 'ok' for row in rows)} rows in {len(groups)} groups, {said}: mean ± standard deviation"
     notes = [f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same seed"] if best else []
     notes += _notes(rows, given, (), "in at least one of the runs")
     return Table("summary", title, [Section("", headings, lines, min(len(by), 2))], notes, cells)
+
+
+def _outcomes(means, best, converged) -> list[Cell]:
+    """A group's mean score, which may be the best or marred, and its other outcomes."""
+    score = Cell(means["score"], columns.OUTCOMES["score"][1], "deviation", best=best, converged=converged)
+    return [score, *(Cell(means[name], write, "deviation") for name, (_, write) in columns.OUTCOMES.items() if name != "score")]
+
+
+def _values(means) -> dict:
+    """The means of a group, then their deviations."""
+    return {name: one and one.value for name, one in means.items()} | {f"{name}_sd": one and one.sd for name, one in means.items()}
 
 
 def _metric(rows) -> tuple[str | None, list[str]]:

@@ -130,9 +130,8 @@ def unit(name: str) -> str:
 def slope(places, values) -> float | None:
     """The exponent p of the best fit values ~ places^p; None for fewer than two points."""
     pairs = [(math.log(x), math.log(y)) for x, y in zip(places, values) if x > 0 and y > 0]
-    if len({x for x, _ in pairs}) < 2:
-        return None
-    return float(np.polyfit(*zip(*pairs), 1)[0])
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    return float(np.polyfit(xs, ys, 1)[0]) if len(set(xs)) > 1 else None
 
 
 def ripple(rows) -> dict[float, dict[int, list[tuple[int, float]]]]:

@@ -87,7 +87,7 @@ def synthetic(rows) -> Table:
         steps, values = dai.mean_curve(seeds)
         rate = dai.rate(seeds)
         noise = mean([dai.rate({seed: points}) for seed, points in seeds.items()])
-        sd = noise and noise.sd
+        sd = None if noise is None else noise.sd
         slope = Cell(None if rate is None else Mean(rate, sd, len(seeds), rate, rate), decimals(2), "decimals")
         lines.append([number(nu, general), number(len(seeds), count), number(steps[-1], count), number(values[-1], "{:.2e}".format), slope,
                       words("-1")])  # fmt: skip

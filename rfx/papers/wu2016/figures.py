@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from rfx.errors import DataError
 from rfx.papers.wu2016 import curves as wu2016
@@ -39,14 +40,14 @@ def figure4(rows, setting) -> Chart:
     return _chart(title, setting, panels, [row for row in wu2016.of_figure(rows, "fig4", setting) if row["status"] == "ok"])
 
 
-def _sweep(rows, name, setting, axis_label, columns) -> list[list[Panel]]:
+def _sweep(rows, name, setting, axis_label, columns) -> list[list[Panel | None]]:
     """A line of panels for each data set that has rows."""
     drawn = [curve for curve in wu2016.sweep(rows, name, setting) if curve.ours]
     _refuse_nothing(drawn, name, setting)
     exact = {curve.dataset: curve.authors.get(0) for curve in wu2016.comparison([], setting) if curve.method == "kernel"}
     lines = []
     for curve in drawn:
-        line = []
+        line: list[Panel | None] = []
         for column in columns:
             own = _swept(curve, name, column, exact.get(curve.dataset) or {})
             heads = axis_label if curve is drawn[-1] else "", column.label or wu2016.metric(curve.dataset)
@@ -62,7 +63,7 @@ def _title(curve, name) -> str:
 
 def _swept(curve, name, column, exact) -> list[Curve]:
     """The curves of one panel of a sweep; exact: the authors' exact kernel."""
-    found = []
+    found: list[Curve] = []
     for quantity in column.names:
         look = quantity if style.known(quantity) else ""
         found += _both(curve, quantity, style.identifier(name, curve.dataset, quantity), look, look or "seconds, bins, kappa")
@@ -105,20 +106,20 @@ def figure5(rows, setting) -> Chart:
     return _chart(title, setting, panels, used, [f"Memory: {wu2016.MEMORY}", loading])
 
 
-def _compared(dataset, own) -> list[Panel]:
+def _compared(dataset, own) -> list[Panel | None]:
     """The panels of one data set of figure 5."""
-    metric, line = wu2016.metric(dataset), []
+    metric = wu2016.metric(dataset)
+    line: list[Panel | None] = []
     for quantity, label in (("test", f"test {metric}"), ("seconds", "training, seconds")):
-        drawn = []
+        drawn: list[Curve] = []
         for curve in own:
             words, gid = wu2016.METHODS[curve.method], style.identifier("fig5", dataset, curve.method, quantity)
             if curve.method == "kernel":
                 drawn += _level(curve, quantity, gid, words)
             else:
                 drawn += _both(curve, quantity, gid, curve.method, words, _SIZES[-1])
-        logarithmic = quantity == "seconds"
         heading = "" if line else wu2016.heading(dataset)
-        line.append(Panel(heading, "R", label, drawn, dress=lambda axes, log=logarithmic: _scale(axes, "R", log)))
+        line.append(Panel(heading, "R", label, drawn, dress=partial(_scale, kind="R", log=quantity == "seconds")))
     wanted = next((wu2016.target(curve) for curve in own if curve.method == "rb"), None)
     for quantity, label in (("seconds", "training, seconds"), ("memory", "memory, MiB")):
         drawn = []
@@ -128,7 +129,7 @@ def _compared(dataset, own) -> list[Panel]:
         if wanted is not None:
             gid = style.identifier("fig5", dataset, "target")
             drawn.append(upright(wanted, "the authors' rb at R = 128", gid, color="0.5", linewidth=0.8, linestyle=":"))
-        line.append(Panel("", f"test {metric}, better to the right", label, drawn, dress=lambda axes: _by_test(axes, dataset)))
+        line.append(Panel("", f"test {metric}, better to the right", label, drawn, dress=partial(_by_test, dataset=dataset)))
     return line
 
 

@@ -35,7 +35,7 @@ def table1(rows) -> Table:
         if row is None and (stands_for or (name, "", "", "n_train") not in book):
             continue
         line = {field: _counted(row and _property(row, field), book.get((name, "", "", field))) for field in _PROPERTIES}
-        of = {"table": made.name, "dataset": name, "stands_for": stands_for or None}
+        of: dict[str, object] = {"table": made.name, "dataset": name, "stands_for": stands_for or None}
         tidy += [of | {"field": field, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict} for field, cell in line.items()]
         made.compared += [cell for cell in line.values() if cell.paper is not None]
         made.notes += [_mismatch(name, field, cell) for field, cell in line.items() if cell.verdict == "differs"]
@@ -86,7 +86,8 @@ def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
     """The table of figure 3 or 4: a section a data set, a line for each place on the axis."""
 
     def make(rows, setting) -> Table:
-        sections, cells, compared = [], [], []
+        sections, cells = [], []
+        compared: list[Cell] = []
         swept = wu2016.sweep(rows, figure, setting)
         shown = [curve.dataset for curve in _shown(swept)]
         for curve in swept:
@@ -135,7 +136,8 @@ def figure5(rows, setting) -> Table:
     shown = [curve.dataset for curve in _shown(found)]
     for curve in found:
         by_data.setdefault(curve.dataset, {})[curve.method] = curve
-    sections, cells, compared = [], [], []
+    sections, cells = [], []
+    compared: list[Cell] = []
     for dataset, curves in by_data.items():
         own = curves | {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS if method not in curves}
         lines, known = _compared(dataset, own)

@@ -79,11 +79,11 @@ def _bounded(case) -> Panel:
     bounds = {size: bound for size, bound in bounds.items() if bound < float("inf")}
     look = {"color": "black", "linestyle": "--", "linewidth": 1.0}
     drawn.append(Curve(list(bounds), list(bounds.values()), look, "bound of Corollary 1", f"{name}-bound"))
-    look = {"color": "#AA4466", "linewidth": 0.9, "linestyle": ":"}
-    drawn.append(level(reference.zero - excess.limit, "F(0): a bound above is vacuous", **look))
+    zero = reference.zero - excess.limit
+    drawn.append(level(zero, "F(0): a bound above is vacuous", color="#AA4466", linewidth=0.9, linestyle=":"))
     if reference.value > excess.limit:
-        look = {"color": "0.4", "linewidth": 0.9, "linestyle": "-."}
-        drawn.append(level(reference.value - excess.limit, "F*: exact kernel, lam ||w*||$_2$", **look))
+        words = "F*: exact kernel, lam ||w*||$_2$"
+        drawn.append(level(reference.value - excess.limit, words, color="0.4", linewidth=0.9, linestyle="-."))
     slope = "" if excess.slope is None else f", slope {excess.slope:.2f}"
     return Panel(f"{case.dataset}, {case.kernel}{slope}", "features D", "F less its limit", drawn, dress=_log_both)
 

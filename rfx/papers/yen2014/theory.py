@@ -45,8 +45,8 @@ def cases(rows) -> list[Case]:
     Raises DataError where there is no such case.
     """
     # the newest of a run that was made twice
-    own = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
-    own = having(own.values(), "objective", "lam")
+    newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
+    own = having(newest.values(), "objective", "lam")
     found = []
     for exact in own:
         if exact["method"] != "kernel" or exact["kernel"] not in _LARGEST or not Reference.there(exact):

@@ -37,7 +37,7 @@ class Grid:
 
 def of(section: Section) -> Grid:
     """`section` made ready."""
-    given = dict(section.methods)
+    given = section.methods
     by_column = [given.get(place) or given.get(head, "") for place, head in enumerate(section.columns)]
     named = {head: place for place, head in enumerate(section.columns)}
     titles = {title: name for title, name in given.items() if isinstance(title, str)}

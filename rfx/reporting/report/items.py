@@ -1,5 +1,6 @@
 """One table or figure of a paper on the page: built from the rows of its plan, once for every setting that they have."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,7 +76,8 @@ def build(folder: catalogue.Folder, name: str, source: Source, shelf: Shelf, out
     table, figure = folder.tables.get(name), folder.figures.get(name)
     item = Item(name, source)
     if source.rows or getattr(table or figure, "alone", False):
-        for setting in settings_of(table or figure, source.rows) or [None]:
+        settings: Sequence[str | None] = settings_of(table or figure, source.rows) or (None,)
+        for setting in settings:
             item.blocks.append(_block(folder, name, source.rows, setting, shelf, output))
     item.tally = next((block.tally for block in item.blocks if block.table), tally.of_nothing(table))
     return item

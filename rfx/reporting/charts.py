@@ -50,7 +50,7 @@ class Curve:
     @property
     def points(self) -> list[tuple]:
         """(x, y) of each point, None for what a level or upright line has not."""
-        xs, ys = ([one.item() if hasattr(one, "item") else one for one in values] for values in (self.x, self.y))
+        xs, ys = np.asarray(self.x).tolist(), np.asarray(self.y).tolist()
         if self.kind == "level":
             return [(None, ys[0])]
         return [(xs[0], None)] if self.kind == "upright" else list(zip(xs, ys))

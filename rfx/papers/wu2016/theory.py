@@ -69,14 +69,13 @@ def cases(rows) -> list[Case]:
     """
     # the newest of a run that was made twice
     newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
-    own = [row for row in having(newest.values(), "objective", "lam") if _gamma(row)]
+    own = [(gamma, row) for row in having(newest.values(), "objective", "lam") if (gamma := _gamma(row))]
     found = []
-    for exact in own:
+    for gamma, exact in own:
         if exact["method"] != "kernel" or not Reference.there(exact):
             continue
-        gamma = _gamma(exact) or 0.0
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
-            alike = [row for row in own if (row["dataset"], row["method"], _gamma(row)) == (exact["dataset"], method, gamma)]
+            alike = [row for width, row in own if (row["dataset"], row["method"], width) == (exact["dataset"], method, gamma)]
             alike = [row for row in having(alike, "params.kappa", "params.kappa_bound") if isinstance(row["params"].get("n_grids"), int)]
             excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
             if excess:

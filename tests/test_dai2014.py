@@ -11,7 +11,8 @@ from rfx.errors import DataError, UsageError
 from rfx.papers.dai2014 import curves as dai
 from rfx.plans import plan
 from rfx.records.results import COLUMNS
-from rfx.reporting import tables
+from rfx.reporting import charts, tables
+from rfx.reporting.tables_render import texts
 from rfx.runs import single
 
 SAMPLES = ["fig1-mnist", "fig1-cifar10", "fig1-imagenet", "fig1-qm7", "fig1-molecularspace"]
@@ -63,9 +64,9 @@ def test_plans_have_a_quick_form_and_a_table_and_a_figure(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_and_figures_of_made_rows(name, tmp_path):
     table = tables.build(f"dai2014-{name}", rows_of(name), None, papers.tables())
-    assert table.cells and all(section.lines for section in table.sections)
-    figure = papers.figures()[f"dai2014-{name}"](rows_of(name), None)
-    figure.savefig(tmp_path / "f.svg")
+    assert table.cells and all(texts(section) for section in table.sections)
+    chart = papers.figures()[f"dai2014-{name}"](rows_of(name), None)
+    charts.paint(chart).savefig(tmp_path / "f.svg")
     drawn = (tmp_path / "f.svg").read_text()
     assert "doubly" in drawn or "synthetic-nu-0.1" in drawn
     with pytest.raises(UsageError, match="has no settings"):
@@ -88,7 +89,7 @@ def test_settings_are_chosen_by_held_out_rows_alone():
         for gamma, mae in ((4e-4, 5.5), (8e-4, 5.25))
     ]
     table = tables.build("dai2014-choice", rows, None, papers.tables())
-    assert [section.lines for section in table.sections] == [
+    assert [texts(section) for section in table.sections] == [
         [["1", "19.00", "2"], ["3", "16.00 !", "2"], ["10", "20.00", "2"]],
         [["0.0004", "5.50", "2"], ["0.0008", "5.25 !", "2"]],
     ]
@@ -101,7 +102,7 @@ def test_settings_are_chosen_by_held_out_rows_alone():
         for step, scores in ((1.0, (0.80, 0.84)), (3.0, (0.83, 0.83)))
         for seed, held in enumerate(scores)
     ]
-    shown = [line[1] for line in tables.build("dai2014-choice", seeds, None, papers.tables()).sections[0].lines]
+    shown = [line[1] for line in texts(tables.build("dai2014-choice", seeds, None, papers.tables()).sections[0])]
     assert shown == ["18.00 ± 2.83", "17.00 ± 0.00 !"], "the least mean, not the least of all"
     with pytest.raises(DataError, match="no rows of dai2014-choice to show; make them with: rfx run dai2014-choice --results"):
         tables.build("dai2014-choice", [], None, papers.tables())
@@ -151,7 +152,7 @@ def test_features_that_a_reader_has_are_trained_on_by_name(tmp_path, monkeypatch
     assert made["n_train"] == 50_000 and made["n_test"] == 10_000 and made["n_inputs"] == 2304
     table = tables.build("dai2014-fig1-cifar10", [made], None, papers.tables())
     assert table.cells[0]["error"] < 89 and table.cells[0]["paper"] == 11
-    papers.figures()["dai2014-fig1-cifar10"]([made], None).savefig(tmp_path / "f.svg")
+    charts.paint(papers.figures()["dai2014-fig1-cifar10"]([made], None)).savefig(tmp_path / "f.svg")
 
 
 def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_path):

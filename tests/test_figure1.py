@@ -9,6 +9,7 @@ from rfx.papers.yen2014 import figure1 as yen
 from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.reporting import figures, tables
+from rfx.reporting.tables_render import texts
 from rfx.runs import single
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -76,8 +77,8 @@ def test_seconds_to_a_bound(rows):
 def test_the_table_says_what_is_drawn(rows):
     table = tables.build("yen2014-figure1", rows, None, papers.tables())
     (section,) = table.sections
-    assert [line[0] for line in section.lines] == ["Kernel (dashed)", *yen.CURVES.values()]
-    assert "0 to 2500 s, 0.1 to 0.8, 0 to 0.35" in section.title and "± " in section.lines[1][3]
+    assert [line[0] for line in texts(section)] == ["Kernel (dashed)", *yen.CURVES.values()]
+    assert "0 to 2500 s, 0.1 to 0.8, 0 to 0.35" in section.title and "± " in texts(section)[1][3]
     cells = {cell["method"]: cell for cell in table.cells}
     objectives = [row["objective"] / 300 for row in rows if row["method"] == "sparse-rf"]
     assert cells["sparse-rf"]["objective"] == pytest.approx(np.mean(objectives)) and cells["sparse-rf"]["seeds"] == 2
@@ -92,7 +93,7 @@ def test_the_table_says_what_is_drawn(rows):
 
 def test_a_table_without_the_kernels_row(rows):
     table = tables.build("yen2014-figure1", [row for row in rows if row["method"] != "kernel"], None, papers.tables())
-    assert [line[-1] for line in table.sections[0].lines] == ["-"] * 3
+    assert [line[-1] for line in texts(table.sections[0])] == ["-"] * 3
 
 
 def test_the_figure_has_every_curve_and_the_line(rows, tmp_path):

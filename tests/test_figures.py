@@ -19,7 +19,7 @@ from rfx.plans import plan
 from rfx.records import results
 from rfx.reporting import figures, tables
 from rfx.reporting.printed import curves, printed
-from rfx.reporting.tables_render import FORMATS, render
+from rfx.reporting.tables_render import FORMATS, render, texts
 
 WU2016 = "rfx.papers.wu2016"
 
@@ -147,6 +147,16 @@ def test_the_numbers_of_a_figure_are_those_that_are_drawn(name, tmp_path):
         assert ours["2"]["curve"] == "random binning (sparse-rb)"
 
 
+def test_the_deviation_of_ours_is_not_written_beside_the_authors_points(tmp_path):
+    rows = [
+        one | {"seed": seed, "params": one["params"] | {"relative_error": 0.2 + 0.02 * seed}} for one in swept("fig4") for seed in (0, 1)
+    ]
+    path = draw("wu2016-fig4", rows, tmp_path)[-1]
+    lines = [line for line in csv.DictReader(path.read_text().splitlines()) if line["id"].startswith("fig4-cadata-test-")]
+    around = {whose: [line["low"] for line in lines if line["id"].endswith(whose)] for whose in ("ours", "authors")}
+    assert len(around["ours"]) == 3 and all(around["ours"]) and len(around["authors"]) == 8 and not any(around["authors"])
+
+
 def test_a_csv_file_of_somebody_else_is_not_replaced(tmp_path):
     (tmp_path / "wu2016-fig6.figure.csv").write_text("mine,too\n1,2\n")
     with pytest.raises(UsageError, match="wu2016-fig6.figure.csv is there already and is not a figure of rfx in CSV"):
@@ -240,14 +250,14 @@ def cell(table, **wanted):
 
 
 def lines(table, title):
-    return next(section.lines for section in table.sections if section.title.startswith(title))
+    return next(texts(section) for section in table.sections if section.title.startswith(title))
 
 
 def test_table1_counts_and_names_what_differs():
     sizes = {"n_train": 49437, "n_test": 271617, "n_inputs": 8, "params": {"n_classes": 2, "label": "table1"}}
     table = build("wu2016-table1", [row("table1"), classes("table1", "cod-rna", **sizes)])
     assert printed(WU2016, "table1")["SUSY", "", "", "n_train"] == 4_000_000 and len(printed(WU2016, "table1")) == 36
-    by_name = {line[0]: line[1:] for line in table.sections[0].lines}
+    by_name = {line[0]: line[1:] for line in texts(table.sections[0])}
     assert by_name["cadata"][:4] == ["16,512 / 16,512", "4,128 / 4,128", "8 / 8", "1 / 1"]
     assert by_name["SUSY"][0] == "- / 4,000,000" and "cpusmall" not in by_name
     assert not any(note.startswith("Mismatch") for note in table.notes)
@@ -308,7 +318,7 @@ def test_table5_has_all_methods_and_what_a_target_costs():
 
 
 def test_table6_is_seconds_and_speedup():
-    found = build("wu2016-fig6", timed()).sections[0].lines
+    found = texts(build("wu2016-fig6", timed()).sections[0])
     assert found[0][:5] == ["cadata", "sparse-rb", "1", "5", "1.00 (1.00 to 1.00)"]
     assert found[1][2:5] == ["2", "3.33", "1.50 (1.50 to 2.00)"] and found[3][4] == "1.00 (1.00 to 1.00)"
 
@@ -319,7 +329,7 @@ def test_kappa_of_figure6_and_of_its_equations_is_the_median_of_the_seeds():
         if one["method"] == "sparse-rb":
             one["params"] = one["params"] | {"kappa": (700.0, 100.0, 300.0)[one["seed"]]}
     for name, place in (("wu2016-fig6", 6), ("wu2016-speedup", 4)):
-        assert [line[place] for line in build(name, rows).sections[0].lines if line[1] == "sparse-rb"] == ["300", "300"]
+        assert [line[place] for line in texts(build(name, rows).sections[0]) if line[1] == "sparse-rb"] == ["300", "300"]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -2,10 +2,10 @@
 
 import itertools
 
-import numpy as np
 import pytest
 
 from rfx.errors import DataError, UsageError
+from rfx.reporting import charts
 from rfx.reporting import figures_general as general
 
 
@@ -21,8 +21,8 @@ def row(method="rf", score=0.5, dataset="a", seconds=1.0, metric="accuracy", **g
     }  # fmt: skip
 
 
-def lines(axis):
-    return {line.get_gid(): np.column_stack(line.get_data()).tolist() for line in axis.lines}
+def lines(panel):
+    return {curve.gid: [list(point) for point in curve.points] for curve in panel.curves}
 
 
 def test_a_path_has_the_mean_over_seeds_and_a_line_for_what_else_varies():
@@ -30,28 +30,33 @@ def test_a_path_has_the_mean_over_seeds_and_a_line_for_what_else_varies():
         row(lam=lam, gamma=gamma, seed=seed, score=lam + gamma + 0.1 * seed)
         for lam, gamma, seed in itertools.product((0.1, 1.0), (2, 4), (0, 1))
     ]
-    score, size = general.lambda_path(rows).axes
+    chart = general.lambda_path(rows)
+    score, size = chart
     assert lines(score) == {
         "score-a-rf, gamma 2": [[0.1, pytest.approx(2.15)], [1.0, pytest.approx(3.05)]],
         "score-a-rf, gamma 4": [[0.1, pytest.approx(4.15)], [1.0, pytest.approx(5.05)]],
     }
-    assert len(lines(size)) == 2 and score.get_xscale() == "log"
+    assert len(lines(size)) == 2 and charts.paint(chart).axes[0].get_xscale() == "log"
+    deviation = 0.1 / 2**0.5
+    assert [curve.around[0.1] for curve in score.curves] == [
+        (pytest.approx(middle - deviation), pytest.approx(middle + deviation)) for middle in (2.15, 4.15)
+    ]
 
 
 def test_scores_against_features_of_each_data_set():
     rows = [row(dataset=name, n_features=count, score=count / 100) for name in "ab" for count in (10, 20)]
     figure = general.features(rows)
-    assert [lines(axis) for axis in figure.axes] == [{f"score-{name}-rf": [[10, 0.1], [20, 0.2]]} for name in "ab"]
+    assert [lines(panel) for panel in figure] == [{f"score-{name}-rf": [[10, 0.1], [20, 0.2]]} for name in "ab"]
 
 
 @pytest.mark.parametrize(("metric", "best"), [("accuracy", [4.0, 2.0]), ("rmse", [2.0, 0.5])])
 def test_a_grid_marks_its_best_cell(metric, best):
     scores = {(2.0, 0.5): 0.1, (2.0, 2.0): 0.3, (4.0, 0.5): 0.4, (4.0, 2.0): 0.9}
     rows = [row(gamma=gamma, lam=lam, score=score, metric=metric) for (gamma, lam), score in scores.items()]
-    axis = general.surface(rows).axes[0]
-    assert axis.images[0].get_array().tolist() == [[0.1, 0.3], [0.4, 0.9]]
-    across, up = (values[0] for values in axis.lines[0].get_data())
-    assert [float(axis.get_yticklabels()[up].get_text()), float(axis.get_xticklabels()[across].get_text())] == best
+    (panel,) = general.surface(rows)
+    assert panel.heat.values.tolist() == [[0.1, 0.3], [0.4, 0.9]]
+    ((across, up),) = panel.curves[0].points
+    assert [float(panel.heat.up[up]), float(panel.heat.across[across])] == best
 
 
 def test_the_grid_of_one_run_is_what_its_validation_tried():
@@ -61,8 +66,8 @@ def test_the_grid_of_one_run_is_what_its_validation_tried():
         "error": "share of wrong labels",
         "chosen": [1.0, 1.0],
     }
-    axis = general.surface([row(validation=[step])]).axes[0]
-    assert axis.images[0].get_array().tolist() == [[0.1, 0.2]] and axis.lines[0].get_data()[0] == [0]
+    (panel,) = general.surface([row(validation=[step])])
+    assert panel.heat.values.tolist() == [[0.1, 0.2]] and panel.curves[0].points == [(0, 0)]
 
 
 def test_the_front_is_what_nothing_as_quick_is_better_than():
@@ -70,7 +75,7 @@ def test_the_front_is_what_nothing_as_quick_is_better_than():
     assert general._front(points, "accuracy") == [(1, 0.5), (2, 0.7), (4, 0.9)]
     assert general._front(points, "rmse") == [(1, 0.5), (2, 0.4)]
     rows = [row(seconds=seconds, score=score, gamma=place) for place, (seconds, score) in enumerate(points)]
-    drawn = lines(general.pareto(rows).axes[0])
+    drawn = lines(next(iter(general.pareto(rows))))
     assert len(drawn["points-a-rf"]) == 5 and drawn["front-a"] == [[1, 0.5], [2, 0.7], [4, 0.9]]
 
 

@@ -13,7 +13,8 @@ from rfx.cli import cli
 from rfx.errors import DataError, UsageError
 from rfx.plans import plan
 from rfx.records import keys, results
-from rfx.reporting import tables, tables_render
+from rfx.reporting import cells, seeds, tables, tables_render
+from rfx.reporting.printed import Printed
 from rfx.reporting.report import colours, coverage, grids, sources, tally
 from rfx.reporting.seeds import MARKS
 
@@ -123,7 +124,7 @@ def line(read, *start):
 
 def test_the_summary_counts_the_cells(read, folder):
     table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), None, papers.tables())
-    counted = tally.count(table.cells)
+    counted = tally.count(table.compared)
     # of the gaussian kernel of cpu: the RMSE of kernel equal, of rf worse, the other quantities of both and of sparse-rf not judged
     assert (counted["equal"], counted["better"], counted["worse"]) == (1, 0, 1)
     assert counted["beside"] == 3 * 5 - 2 and counted["none"] == sum(
@@ -140,7 +141,7 @@ def test_every_mark_is_that_of_rfx_table(read, folder):
     text = tables_render.render(table, "text")
     for section in table.sections:
         above = ""
-        for texts in section.lines:
+        for texts in tables_render.texts(section):
             above = texts[0] or above
             if section.n_labels == 2:
                 assert [above, *texts[1:]] in read.rows, texts
@@ -218,17 +219,28 @@ def test_refusals(folder, tmp_path):
 
 
 def test_parts_of_a_cell():
-    found = grids.cell("0.0364 ± 0.0007* / 0.032 (-)")
+    ours = seeds.Mean(0.0364, 0.0007, 5, 0.036, 0.037)
+    cell = cells.Cell(ours, cells.decimals(4), "deviation", Printed("0.032"), pair=True, verdict="worse", converged=False)
+    found = tables_render.parts(cell)
     assert (found.ours, found.star, found.paper, found.verdict) == ("0.0364 ± 0.0007", True, "0.032", "worse")
-    assert (
-        grids.cell("-").ours == "-" and grids.cell("1 / -").paper == "-" and grids.cell("random binning (rb)").ours == "random binning (rb)"
-    )
+    assert tables_render.text(cell) == "0.0364 ± 0.0007* / 0.032 (-)"
+    assert tables_render.text(cells.Cell()) == "-" and tables_render.text(cells.Cell(pair=True)) == "- / -"
+    hidden = cells.Cell(seeds.Mean(0.5, 0.00004, 2, 0.5, 0.5), cells.decimals(2), "deviation")
+    assert tables_render.text(hidden) == "0.50 ± 4e-05", "the first digit where the mean's decimals would not show it"
+
+
+def test_a_name_that_looks_like_a_number_beside_another_is_shown_whole():
+    text = "covtype / 20k (=)"
+    section = tables.Section("", ["data set", "setting"], [[cells.words("cpu"), cells.words(text)]])
+    shown = grids.of(section).lines[0].cells[1].parts
+    assert (shown.ours, shown.paper, shown.verdict) == (text, "", "")
 
 
 def test_a_label_stands_in_every_line():
-    section = tables.Section("cpu", ["kernel", "", "RF"], [["gaussian", "RMSE", "1 / 2"], ["", "seconds", "3 / -"]], 2, "cpu", {"RF": "rf"})
+    lines = [[*map(cells.words, names), cells.number(1, str)] for names in (("gaussian", "RMSE"), ("", "seconds"))]
+    section = tables.Section("cpu", ["kernel", "", "RF"], lines, 2, "cpu", {"RF": "rf"})
     grid = grids.of(section)
-    assert [one.cells[0].ours for one in grid.lines] == ["gaussian", "gaussian"] and grid.lines[1].cells[0].again
+    assert [one.cells[0].parts.ours for one in grid.lines] == ["gaussian", "gaussian"] and grid.lines[1].cells[0].again
     assert grid.heads[2] == ("RF", "rf") and {one.dataset for one in grid.lines} == {"cpu"}
 
 

@@ -8,6 +8,7 @@ from rfx.papers.sinha2016 import curves
 from rfx.plans import plan
 from rfx.records.run import Run
 from rfx.reporting import figures, tables
+from rfx.reporting.tables_render import texts
 from rfx.runs import single
 
 SPHERE = "sphere:n=400,n_test=200,d="
@@ -42,7 +43,7 @@ def built(name, rows, setting=None):
 def test_figure_1_as_a_table(rows):
     table = built("sinha2016-fig1", rows)
     (section,) = table.sections
-    assert [line[0] for line in section.lines] == ["2", "3"] and "±" in section.lines[0][1]
+    assert [line[0] for line in texts(section)] == ["2", "3"] and "±" in texts(section)[0][1]
     cell = next(c for c in table.cells if (c["method"], c["d"], c["field"]) == ("lkrf", 2, "error"))
     errors = [100 * (1 - row["score"]) for row in rows if row["dataset"] == f"{SPHERE}2" and row["method"] == "lkrf"]
     assert cell["ours"] == pytest.approx(sum(errors) / 2) and cell["seeds"] == 2
@@ -50,15 +51,15 @@ def test_figure_1_as_a_table(rows):
 
 def test_figure_2_as_a_table(rows):
     (section,) = built("sinha2016-fig2", rows).sections
-    assert [line[0] for line in section.lines][:3] == ["5", "20", "40"] and section.lines[-1][0].startswith("support, ")
-    assert section.lines[1][1] == "-" and section.lines[-1][3] == "-"
+    assert [line[0] for line in texts(section)][:3] == ["5", "20", "40"] and texts(section)[-1][0].startswith("support, ")
+    assert texts(section)[1][1] == "-" and texts(section)[-1][3] == "-"
 
 
 def test_table_1_has_our_numbers_beside_the_printed_ones(rows):
     table = built("sinha2016-table1", rows)
     grid, prices, selected = table.sections
-    assert [line[0] for line in prices.lines] == ["15.5 %", "15.2 %", "15 %"]
-    assert selected.lines[0][2].endswith(" / 15.54") and selected.lines[1][3].endswith(" / 43.1")
+    assert [line[0] for line in texts(prices)] == ["15.5 %", "15.2 %", "15 %"]
+    assert texts(selected)[0][2].endswith(" / 15.54") and texts(selected)[1][3].endswith(" / 43.1")
     assert not any("TEST rows" in note for note in table.notes) and "by validation" in selected.title
     printed = {(c["method"], c["field"]): float(c["paper"]) for c in table.cells if c["dataset"] == "a9a" and c["paper"] is not None}
     assert printed == {("lkrf", "error"): 15.54, ("lkrf", "seconds"): 3.6, ("rf", "error"): 15.44, ("rf", "seconds"): 43.1}
@@ -78,11 +79,11 @@ def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
 
     for least in (5, 20, 40):
         held_out = {size: 0.1 if size == least else 0.2 for size in (5, 20, 40)}
-        assert section("tuned", held_out).lines == section(None, held_out).lines
-        assert section("tuned", held_out).lines[0][1:3] == [f"{least}", f"{100 - least}.00 / 15.44"]
+        assert texts(section("tuned", held_out)) == texts(section(None, held_out))
+        assert texts(section("tuned", held_out))[0][1:3] == [f"{least}", f"{100 - least}.00 / 15.44"]
         by_test = section("test-selected", held_out)
-        assert by_test.lines[0][1:3] == ["40", "60.00 / 15.44"] and "on the TEST rows" in by_test.title
-    assert section("tuned", dict.fromkeys((5, 20, 40), 0.3)).lines[0][1] == "5"
+        assert texts(by_test)[0][1:3] == ["40", "60.00 / 15.44"] and "on the TEST rows" in by_test.title
+    assert texts(section("tuned", dict.fromkeys((5, 20, 40), 0.3)))[0][1] == "5"
 
 
 def test_the_price_of_an_error():
@@ -104,7 +105,7 @@ def test_figures(rows, name, tmp_path):
 
 
 def test_settings(rows):
-    with pytest.raises(UsageError, match="--setting other: sinha2016-table1 has the settings tuned, paper, test-selected"):
+    with pytest.raises(UsageError, match="--setting other: sinha2016-table1 has tuned, paper, test-selected"):
         built("sinha2016-table1", rows, "other")
     with pytest.raises(UsageError, match="sinha2016-fig1 has no settings"):
         built("sinha2016-fig1", rows, "tuned")
@@ -123,7 +124,7 @@ def test_joint_optimisation_as_a_table():
     found += [ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, joint=3, joint_rows=100, **small) for seed in (0, 1)]
     table = built("sinha2016-joint", found)
     (section,) = table.sections
-    assert [line[0] for line in section.lines] == ["by scores", "joint, 3 turns on 100 rows"]
+    assert [line[0] for line in texts(section)] == ["by scores", "joint, 3 turns on 100 rows"]
     assert [cell["ours"] for cell in table.cells] == [
         pytest.approx(sum(100 * (1 - row["score"]) for row in rows) / 2) for rows in (found[:2], found[2:])
     ]

@@ -12,9 +12,9 @@ from rfx import papers
 from rfx.errors import UsageError
 from rfx.records import results
 from rfx.reporting import seeds, tables
-from rfx.reporting.compare import compare
-from rfx.reporting.printed import printed
-from rfx.reporting.tables_render import FORMATS, render
+from rfx.reporting.printed import Printed, printed
+from rfx.reporting.tables_general import compare
+from rfx.reporting.tables_render import FORMATS, render, texts
 
 SIZES = {"cpu": (6554, 819, 21), "census16h": (18186, 2273, 16), "yearpred-sized": (463715, 51630, 90)}
 
@@ -44,9 +44,9 @@ def cell(table, field, dataset="cpu", kernel="gaussian", method="rf"):
 
 def line(table, dataset, kernel, heading):
     section = next(section for section in table.sections if section.title.split(" ")[0].rstrip(":") == dataset)
-    kernels = [text[0] for text in section.lines]
+    kernels = [text[0] for text in texts(section)]
     start = kernels.index(kernel)
-    return next(text for text in section.lines[start:] if text[1] == heading)
+    return next(text for text in texts(section)[start:] if text[1] == heading)
 
 
 def test_printed_numbers():
@@ -141,12 +141,12 @@ def test_what_the_setting_was_inferred_from_and_the_programs_stand_beneath():
     table = build(*rows)
     inference, published = table.sections[-2:]
     assert "TEST rows" in inference.title
-    assert inference.lines == [
+    assert texts(inference) == [
         ["cpu", "gaussian", "kernel", "gamma 0.5", "0.0380 / 0.038", "6,554 / 6,554"],
         ["cpu", "gaussian", "kernel", "gamma 1", "0.0331 / 0.038", "6,554 / 6,554"],
     ]
     what = "gaussian, squared, lambda 1, D 1,000"
-    assert published.lines == [
+    assert texts(published) == [
         ["cpu", "rf", what, "rfx", "12.3", "0.944", "10", "1.0e-04", "1,000", "0.0371"],
         ["cpu", "rf", what, "LIBLINEAR", "50.3", "0.944", "10", "1.0e-04*", "1,000", "0.0371"],
     ]
@@ -211,21 +211,16 @@ def test_only_the_seed_makes_rows_one_cell():
     assert cell(build(row(), *given), "lam", method="sparse-rf")["ours"] == 37, "closest to rf by the mean over the seeds"
 
 
-class Six(float):
-    text = "0.6"
-
-
 @pytest.mark.parametrize("value, expected", [(0.60, "equal"), (0.649, "equal"), (0.651, "better"), (0.549, "worse")])
 def test_without_noise_a_number_is_equal_as_it_is_rounded(value, expected):
-    assert seeds.verdict(seeds.mean([value] * 5), Six(0.6), "high") == expected
-    assert seeds.verdict(seeds.mean([value]), Six(0.6), "high") is None
-    assert seeds.verdict(seeds.mean([value] * 5), Six(0.6), "") is None and seeds.verdict(None, Six(0.6), "high") is None
+    assert seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "high") == expected
+    assert seeds.verdict(seeds.mean([value]), Printed("0.6"), "high") is None
+    assert seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "") is None and seeds.verdict(None, Printed("0.6"), "high") is None
 
 
 def test_the_interval_holds_one_more_run_as_often_as_it_says():
     random = np.random.default_rng(0)
-    exact = type("Exact", (float,), {"text": "0." + "0" * 15})
-    found = [seeds.verdict(seeds.mean(list(random.normal(size=5))), exact(random.normal()), "high") for _ in range(2000)]
+    found = [seeds.verdict(seeds.mean(list(random.normal(size=5))), Printed(f"{random.normal():.15f}"), "high") for _ in range(2000)]
     assert found.count("equal") / 2000 == pytest.approx(0.95, abs=0.015)
 
 
@@ -318,8 +313,8 @@ def test_summary_lists_every_row_with_what_varies():
     ]
     table = build(*rows, name="summary")
     (section,) = table.sections
-    assert len(section.lines) == 3 and section.columns[:5] == ["data set", "method", "lambda", "rmse", "model size"]
-    assert section.lines[1][:4] == ["cpu", "sparse-rf", "10", "0.0321!*"]
+    assert len(texts(section)) == 3 and section.columns[:5] == ["data set", "method", "lambda", "rmse", "model size"]
+    assert texts(section)[1][:4] == ["cpu", "sparse-rf", "10", "0.0321!*"]
     assert table.notes[1:3] == ["census rf (failed): no data", "*: the solver did not converge"]
     assert table.notes[3].startswith("All rows: setting paper, kernel gaussian, D 10,000, gamma paper")
     assert len(build(*rows, row(params={"label": "tuned"}), name="summary", setting="tuned").cells) == 1
@@ -333,9 +328,9 @@ def test_summary_shows_every_column_that_tells_rows_apart():
     rows = [one | {"method": "sparse-rb", "n_features": 100 + number} for number, one in enumerate(rows)]
     (section,) = build(*rows, name="summary").sections
     assert section.columns[:8] == ["data set", "method", "D", "R", "gamma", "seed", "tol", "rmse"]
-    assert section.lines[2][:7] == ["cpu", "sparse-rb", "102", "16", "2", "0", "0.0001"]
+    assert texts(section)[2][:7] == ["cpu", "sparse-rb", "102", "16", "2", "0", "0.0001"]
     both = build(*rows, row("ijcnn1", metric="accuracy"), name="summary").sections[0]
-    assert both.columns[both.columns.index("score") + 1] == "metric" and len({len(line) for line in both.lines}) == 1
+    assert both.columns[both.columns.index("score") + 1] == "metric" and len({len(line) for line in texts(both)}) == 1
 
 
 def summary(*rows, **more):
@@ -349,12 +344,12 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
     table = summary(*rows, row(status="failed", message="x", score=None), mean_over="seed")
     (section,) = table.sections
     place = section.columns.index("n")
-    assert [line[place : place + 2] for line in section.lines] == [["5", "0.0370 ± 0.0002!"], ["5", "0.0470 ± 0.0002"]], (
+    assert [line[place : place + 2] for line in texts(section)] == [["5", "0.0370 ± 0.0002!"], ["5", "0.0470 ± 0.0002"]], (
         "not by a lambda of validation"
     )
     assert table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1)) and "10 rows in 2 groups, means over seed" in table.title
     by = summary(*rows, group_by="method").sections[0]
-    assert by.columns[:3] == ["method", "n", "rmse"] and [line[:2] for line in by.lines] == [["rf", "5"], ["sparse-rf", "5"]]
+    assert by.columns[:3] == ["method", "n", "rmse"] and [line[:2] for line in texts(by)] == [["rf", "5"], ["sparse-rf", "5"]]
     mixed = summary(row(), row("ijcnn1", metric="accuracy"), group_by="method")
     assert len(mixed.cells) == 2, "an RMSE and an accuracy have no mean"
     assert summary(*rows, group_by="D,lambda").sections[0].columns[:3] == ["D", "lambda", "n"]
@@ -376,7 +371,7 @@ def test_text_fits_the_width_and_loses_nothing(width):
         assert max(map(len, text.splitlines())) <= width
         flat = " ".join(text.split())
         for section in table.sections:
-            for line in (section.columns, *section.lines):
+            for line in (section.columns, *texts(section)):
                 assert all(" ".join(part.split()) in flat for part in line)
 
 
@@ -391,9 +386,9 @@ def test_two_files_side_by_side():
     b += [row("census"), a[2] | {"status": "failed", "score": None, "seconds_fit": None}]
     table = compare(a, b)
     assert table.title == "3 runs in both, 0 in A only, 1 in B only"
-    first = dict(zip(table.sections[0].columns, table.sections[0].lines[0]))
+    first = dict(zip(table.sections[0].columns, texts(table.sections[0])[0]))
     assert (first["score A"], first["score B"], first["change"], first["B / A"]) == ("0.5000", "0.4900", "-0.01", "1.97")
-    last = dict(zip(table.sections[0].columns, table.sections[0].lines[-1]))
+    last = dict(zip(table.sections[0].columns, texts(table.sections[0])[-1]))
     assert (last["method"], last["score B"], last["change"]) == ("kernel", "failed", "-")
     assert "Scores: 0 of 2 the same to the last digit, the largest change 0.01." in table.notes
     assert compare(a, a).notes[0] == "Scores: 3 of 3 the same to the last digit, the largest change 0."

@@ -15,7 +15,7 @@ def command(a, b, form, width):
     Runs are matched by their keys, else by all that they were given. `rfx table summary --group-by` looks into one file.
     """
     from rfx.records.results import read
-    from rfx.reporting.compare import compare
+    from rfx.reporting.tables_general import compare
     from rfx.reporting.tables_render import render
 
     print_table(render(compare(read(a), read(b)), form, width), form)

@@ -73,7 +73,7 @@ def _rows_of(name, builders, plans, known) -> str:
     """The plan whose rows these builders of a table and a figure take; UsageError where there is none and one is needed."""
     from rfx.errors import UsageError, or_near
 
-    rows = next((f"{name.partition('-')[0]}-{builder.plan}" for builder in builders if hasattr(builder, "plan")), name)
+    rows = next((f"{name.partition('-')[0]}-{builder.plan}" for builder in builders if getattr(builder, "plan", "")), name)
     if not builders or (rows not in plans and not all(getattr(builder, "alone", False) for builder in builders)):
         raise UsageError(f"there is no table or figure {name!r:.80} with a plan{or_near(name, sorted({*plans, *known}), 'there are')}")
     return rows

@@ -38,12 +38,10 @@ def figures() -> dict[str, Callable]:
 def folder(paper: str) -> catalogue.Folder:
     """Everything of one paper, by the names that the shell has for it."""
     package = f"{__name__}.{paper}"
-    named = [
-        {f"{paper}-{name}": item for name, item in find(package).items()} for find in (catalogue.plans, catalogue.tables, catalogue.figures)
-    ]
-    return catalogue.Folder(
-        paper, " ".join(importlib.import_module(package).__doc__.split()), *named, resources.files(package) / "costs.csv"
-    )
+    about = " ".join((importlib.import_module(package).__doc__ or "").split())
+    named = lambda found: {f"{paper}-{name}": item for name, item in found.items()}
+    plans, tables, figures = (find(package) for find in (catalogue.plans, catalogue.tables, catalogue.figures))
+    return catalogue.Folder(paper, about, named(plans), named(tables), named(figures), resources.files(package) / "costs.csv")
 
 
 def folders(wanted=()) -> list[catalogue.Folder]:

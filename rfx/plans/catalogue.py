@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rfx.records.result import Result
@@ -54,32 +54,8 @@ def tables(package: str = REPORTING) -> dict[str, Callable]:
 
 
 def figures(package: str = REPORTING) -> dict[str, Callable]:
-    """The figures of a package: name to builder, which returns a matplotlib Figure."""
+    """The figures of a package: name to builder, which returns a `rfx.reporting.charts.Chart`."""
     return _merged(package, "figures", "FIGURES")
-
-
-def alone(builder: Callable) -> Callable:
-    """Marks the builder of a table or figure that makes its own numbers: no results file is read for it."""
-    marked: Any = builder
-    marked.alone = True
-    return builder
-
-
-def unrun(builder: Callable, cells: Callable[[], list[dict]]) -> Callable:
-    """Marks the builder of a table that refuses to be built of no rows with what its cells would be: the printed numbers."""
-    marked: Any = builder
-    marked.unrun = cells
-    return builder
-
-
-def of_plan(name: str) -> Callable[[Callable], Callable]:
-    """Marks the builder of a table or figure that is made of the rows of another plan of its package than that of its own name."""
-
-    def marked(builder):
-        builder.plan = name
-        return builder
-
-    return marked
 
 
 def rows_for(builder: Callable | None, read: Callable[[], list[Result]]) -> list[Result]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rfx.errors import UsageError, or_near
 from rfx.records.result import seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.tables import count, short
+from rfx.reporting.cells import count, short
 
 # What a run was given, in this order, with its heading; options that are not here follow by their own names.
 _GIVEN = {
@@ -31,19 +31,19 @@ def outcome(row: dict, name: str):
 
 
 class Each(Sequence):
-    """What a function makes of each row, made when it is asked for, so that many rows take no memory."""
+    """What a function makes of each item, such as a row, made when it is asked for, so that many rows take no memory."""
 
-    def __init__(self, rows: Sequence, made: Callable[[Mapping], dict]):
-        self._rows, self._made = rows, made
+    def __init__(self, items: Sequence, made: Callable):
+        self._items, self._made = items, made
 
     def __len__(self):
-        return len(self._rows)
+        return len(self._items)
 
     def __getitem__(self, place):
-        return self._made(self._rows[place])
+        return self._made(self._items[place])
 
     def __iter__(self):
-        return map(self._made, self._rows)
+        return map(self._made, self._items)
 
 
 @dataclass(frozen=True)
@@ -81,44 +81,59 @@ def heading(name: str) -> str:
 _NOTHING = object()
 
 
+class _Differences:
+    """Which of what runs were given varies among them, as they are passed one by one."""
+
+    def __init__(self):
+        self.same: dict | None = None  # what all of them have
+        self.names: dict[str, None] = {}
+        self._there: dict[str, object] = {}  # of each name the first value, _NOTHING once there is another
+        self._alike: dict[tuple, dict] = {}  # of the runs of one method on one data set the first values
+        self._differ: set[str] = set()
+
+    def add(self, given: dict, known: bool) -> None:
+        """One run more; known: are the defaults known? Of a run that failed they are not, where others did not."""
+        if self.same is None:
+            self.same = dict(given)
+        for name in [name for name, value in self.same.items() if given.get(name) != value]:
+            del self.same[name]
+        if not known:
+            self.names.update(dict.fromkeys(given))
+            return
+        first = self._alike.setdefault((given["dataset"], given["method"]), given)
+        for name, value in given.items():
+            self.names.setdefault(name)
+            if name in self._differ:
+                continue
+            if _other(first.get(name, _NOTHING), value):
+                self._differ.add(name)
+            elif name in _MAIN and _other(self._there.setdefault(name, value), value):
+                self._there[name] = _NOTHING
+        if len(first) != len(given) or first.keys() != given.keys():
+            self._differ |= first.keys() ^ given.keys()
+
+    @property
+    def several(self) -> set[str]:
+        """The names of which there are several values."""
+        return self._differ | {name for name, value in self._there.items() if value is _NOTHING}
+
+
+def _other(before, value) -> bool:
+    """Are two values written in different ways, such as 1 and 1.0?"""
+    return before is not value and (type(before) is not type(value) or before != value)
+
+
 def of(rows: Sequence[Mapping]) -> Columns:
     """The columns of rows of a results file."""
-    values = Each(rows, values_of)
+    values, found = Each(rows, values_of), _Differences()
     made = any(row["status"] == "ok" for row in rows)
-    same: dict | None = None
-    there: dict[str, object] = {}  # of each name the first value among the runs that ended well, _NOTHING once there is another
-    alike: dict[tuple, dict] = {}  # of the runs of one method on one data set the first values
-    differ: set[str] = set()
-    names: dict[str, None] = {}
-    for row, one in zip(rows, values):
-        if same is None:
-            same = dict(one)
-        for name in [name for name, value in same.items() if one.get(name) != value]:
-            del same[name]
-        if made and row["status"] != "ok":
-            names.update(dict.fromkeys(one))
-            continue  # of a run that failed the defaults are not known
-        first = alike.setdefault((one["dataset"], one["method"]), one)
-        for name, value in one.items():
-            if name not in names:
-                names[name] = None
-            if name in differ:
-                continue
-            before = first.get(name, _NOTHING)
-            # 1 and 1.0 are written in different ways
-            if before is not value and (type(before) is not type(value) or before != value):
-                differ.add(name)
-            elif name in _MAIN:
-                before = there.setdefault(name, value)
-                if before is not value and (type(before) is not type(value) or before != value):
-                    there[name] = _NOTHING
-        if len(first) != len(one) or first.keys() != one.keys():
-            differ |= first.keys() ^ one.keys()
-    known = [name for name in _GIVEN if name in names]
-    known += sorted(names.keys() - set(known))
-    several = differ | {name for name, value in there.items() if value is _NOTHING}
-    varying = [name for name in known if name not in ALWAYS and name in several]
-    return Columns(known, varying, values, Each(rows, _asked), same or {})
+    for row, given in zip(rows, values):
+        found.add(given, row["status"] == "ok" or not made)
+    names = [name for name in _GIVEN if name in found.names]
+    names += sorted(found.names.keys() - set(names))
+    several = found.several
+    varying = [name for name in names if name not in ALWAYS and name in several]
+    return Columns(names, varying, values, Each(rows, _asked), found.same or {})
 
 
 def _asked(row) -> dict:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx import kernels
-from rfx.errors import UsageError
 from rfx.features import MAPS, leverage, sample
 from rfx.features.binning import sample_grids
 from rfx.features.nystrom import NystromMap, choose_landmarks
@@ -28,12 +27,6 @@ NOTES = (
 )
 # In a sample of a normal distribution the median's deviation is so many times the mean's.
 _MEDIAN = 1.2533
-
-
-def refuse_setting(setting) -> None:
-    """UsageError for a setting: there is none."""
-    if setting:
-        raise UsageError(f"--setting {setting}: map-convergence has no settings")
 
 
 @dataclass

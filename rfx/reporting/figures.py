@@ -1,24 +1,25 @@
 """Figures: what a results file says, drawn as a paper draws it, our curve beside the authors' where there is one.
 
-`rfx.plans.catalogue` finds the figures there are; how they look is in `style`. matplotlib is imported when something is
-drawn, never before, and always without a window.
+`rfx.plans.catalogue` finds the figures there are; a figure is a chart (see `charts`), and how it looks is in `style`. matplotlib is
+imported when something is drawn, never before, and always without a window.
 """
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rfx import files
 from rfx.errors import DataError, UsageError, or_near
 from rfx.plans import catalogue
-from rfx.reporting import drawn, style
+from rfx.reporting import charts, style
 
 FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
 # The same rows give the same file: no date, and identifiers that are no random numbers. Letters are drawn as paths, so
 # that the file looks the same wherever it is opened.
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "rfx", "svg.fonttype": "path", "font.family": style.FONT, "font.size": 8, "axes.titlesize": 9,
     "axes.labelsize": 8, "legend.fontsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3,
     "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
@@ -33,7 +34,7 @@ def _kind(form) -> files.Kind:
 
     def made(path):
         if form == "csv":
-            return drawn.is_written(path)
+            return charts.is_written(path)
         with open(path, "rb") as handle:
             return _MARKS[form] in handle.read(-1 if form == "pdf" else 4096)
 
@@ -64,33 +65,37 @@ def draw(
     for form in FORMATS:
         files.guard(("--output", _target(stem, form)), inputs, _kind(form), force)
     with styled():
-        return save(known[name](rows, setting), stem)
+        chart = known[name](rows, setting)
+        return save(chart, charts.paint(chart), stem)
 
 
 @contextmanager
 def styled(**more):
-    """Within it figures are built and written: rfx's own style, and more of matplotlib's settings."""
+    """Within it figures are drawn and written: rfx's own style, and more of matplotlib's settings."""
     import matplotlib
 
     with matplotlib.rc_context(_STYLE | more):
         yield
 
 
-def save(figure, stem: Path) -> list[Path]:
-    """Write a figure in all FORMATS, each file whole or not at all; their paths. DataError where one can't be written."""
+def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
+    """Write a chart and the figure that it was drawn as in all FORMATS, each file whole or not at all; their paths.
+
+    Raises DataError where one can't be written.
+    """
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
-        return _written(figure, stem)
+        return _written(chart, figure, stem)
     except OSError as error:
         raise DataError(f"{stem} can't be written: {error.strerror}; give another --output") from error
 
 
-def _written(figure, stem) -> list[Path]:
+def _written(chart, figure, stem) -> list[Path]:
     # where everything goes takes as long as drawing it, and is the same in all formats
-    paths, engine = [_save(figure, stem, FORMATS[0])], figure.get_layout_engine()
+    paths, engine = [_save(chart, figure, stem, FORMATS[0])], figure.get_layout_engine()
     figure.set_layout_engine("none")
     try:
-        return paths + [_save(figure, stem, form) for form in FORMATS[1:]]
+        return paths + [_save(chart, figure, stem, form) for form in FORMATS[1:]]
     finally:
         figure.set_layout_engine(engine)
 
@@ -108,11 +113,11 @@ def _target(stem, form) -> Path:
     return stem.with_name(f"{stem.name}.{'figure.csv' if form == 'csv' else form}")
 
 
-def _save(figure, stem, form) -> Path:
+def _save(chart, figure, stem, form) -> Path:
     target = _target(stem, form)
     with files.whole(target) as handle:
         if form == "csv":
-            handle.write(drawn.written(figure))
+            handle.write(charts.written(chart))
             return target
         figure.savefig(handle, format=form, dpi=DPI, metadata=_METADATA[form])
     return target

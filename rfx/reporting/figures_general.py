@@ -1,12 +1,17 @@
-"""Figures of any results file: the score along lambda, over a grid of two options, against features, and against seconds."""
+"""Figures of any results file: the score along lambda, over a grid of two options, against features, and against seconds; the surface
+of `rfx tune`; and `map-convergence`, which makes its own numbers."""
 
-import itertools
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from rfx.errors import DataError, UsageError
-from rfx.reporting import columns, seeds, style
+from rfx.records.result import having
+from rfx.reporting import columns, convergence, seeds, style
+from rfx.reporting.builders import Builder
+from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines
 
 # Most panels; a file with more data sets is narrowed by --setting, or by rfx run --only.
 MOST = 12
@@ -37,62 +42,78 @@ def pareto(rows, setting=None):
         for group in seeds.variants(own):
             seconds = seeds.mean(columns.outcome(row, "seconds_train") for row in group)
             if seconds is not None:
-                score = seeds.mean(row["score"] for row in group)
+                score = seeds.mean_of([row["score"] for row in group])
                 points.setdefault(name, []).append((seconds.value, score.value, group[0]["method"]))
     if not points:
         raise DataError("no row of the results file has the seconds of its training")
-    figure, axes = style.grid(-(-len(points) // 3), min(3, len(points)))
-    notes = []
-    for axis, ((name, metric), own) in itertools.zip_longest(axes.flat, points.items(), fillvalue=((None, None), None)):
-        if own is None:
-            axis.set_visible(False)
-            continue
-        for method in dict.fromkeys(method for *_, method in own):
-            mine = [(seconds, score) for seconds, score, by in own if by == method]
-            look = style.look(method) | {"linestyle": "none"}
-            axis.plot(*zip(*mine), **look, label=style.plain(method), gid=style.identifier("points", name, method))
-        front = _front([(seconds, score) for seconds, score, _ in own], metric)
-        axis.plot(*zip(*front), color="0.4", linewidth=0.9, drawstyle="steps-post", zorder=0, gid=style.identifier("front", name))
-        if style.log_scale(axis, "x"):
-            style.plain_ticks(axis.xaxis)
-        axis.set_xlabel("training, s")
-        axis.set_ylabel(style.plain(metric))
-        style.head(axis, name)
-    notes.append("Up is better; of rmse down. A point: the mean over runs that differ in the seed alone. " + style.machines(rows))
-    style.finish(figure, "Score against training time, and the Pareto front", notes)
-    return figure
+    panels = [_paid(name, metric, own) for (name, metric), own in points.items()]
+    notes = ["Up is better; of rmse down. A point: the mean over runs that differ in the seed alone. " + style.machines(rows)]
+    title = "Score against training time, and the Pareto front"
+    return Chart(title, notes, in_lines(panels, min(3, len(panels)), Panel(hidden=True)))
+
+
+def _paid(name, metric, points) -> Panel:
+    """What each method's scores of one data set cost, and the front; points: (seconds, score, method)."""
+    drawn = []
+    for method in dict.fromkeys(method for *_, method in points):
+        mine = [(seconds, score) for seconds, score, by in points if by == method]
+        look = style.look(method) | {"linestyle": "none"}
+        xs, ys = zip(*mine)
+        drawn.append(Curve(xs, ys, look, style.plain(method), style.identifier("points", name, method)))
+    front = _front([(seconds, score) for seconds, score, _ in points], metric)
+    look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
+    xs, ys = zip(*front)
+    drawn.append(Curve(xs, ys, look, gid=style.identifier("front", name)))
+    return Panel(name, "training, s", style.plain(metric), drawn, dress=_log_places)
+
+
+def _log_places(axes) -> None:
+    if style.log_scale(axes, "x"):
+        style.plain_ticks(axes.xaxis)
 
 
 def surface(rows, setting=None):
     """The score over a grid of two options as a heat map, the best marked; of one run, what its validation tried."""
     found = _scored(rows, setting)
     grids = _grids(found) or _validated(found)
-    if any(len(values) > MOST_VALUES for grid in grids for values in _sides(grid)):
+    if any(len(values) > MOST_VALUES for grid in grids for values in grid.sides):
         raise UsageError(f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting")
     if not grids:
         raise DataError("a grid needs runs of one method and data set that vary in two options, or one whose options validation chose")
     if len(grids) > MOST:
         raise UsageError(f"there are {len(grids)} grids to draw, {MOST} at most; narrow them with --setting")
-    figure, axes = style.grid(-(-len(grids) // 2), min(2, len(grids)), height=2.6)
-    for axis, grid in itertools.zip_longest(axes.flat, grids):
-        if grid is None:
-            axis.set_visible(False)
-            continue
-        title, (first, second), cells, metric, best = grid
-        lines, across = _sides(grid)
-        image = np.array([[cells.get((one, other), np.nan) for other in across] for one in lines])
-        shown = axis.imshow(image, origin="lower", aspect="auto", cmap="viridis" if best is np.nanargmax else "viridis_r")
-        axis.set_xticks(range(len(across)), [f"{value:.3g}" for value in across], rotation=45)
-        axis.set_yticks(range(len(lines)), [f"{value:.3g}" for value in lines])
-        place = np.unravel_index(best(image), image.shape)
-        axis.plot(place[1], place[0], marker="*", color="white", markeredgecolor="black", markersize=9, linestyle="none")
-        axis.grid(False)
-        axis.set_xlabel(style.plain(second))
-        axis.set_ylabel(style.plain(first))
-        figure.colorbar(shown, ax=axis, label=style.plain(metric))
-        style.head(axis, title)
-    style.finish(figure, "Score over a grid", ["The star is the best cell; a star at the edge asks for a larger grid."])
-    return figure
+    panels = in_lines([grid.panel() for grid in grids], min(2, len(grids)), Panel(hidden=True))
+    return Chart("Score over a grid", ["The star is the best cell; a star at the edge asks for a larger grid."], panels, 2.6)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Scores over two options of one data set and method. options: their headings; cells: (first, second) -> score."""
+
+    title: str
+    options: tuple[str, str]
+    cells: Mapping[tuple, float]
+    metric: str
+    low: bool  # is a low score the better one?
+
+    @property
+    def sides(self) -> tuple[list, list]:
+        """The values of both options."""
+        return sorted({first for first, _ in self.cells}), sorted({second for _, second in self.cells})
+
+    def panel(self) -> Panel:
+        """The heat map, with a star on its best cell."""
+        lines, across = self.sides
+        values = np.array([[self.cells.get((one, other), np.nan) for other in across] for one in lines])
+        best = np.unravel_index((np.nanargmin if self.low else np.nanargmax)(values), values.shape)
+        star = {"marker": "*", "color": "white", "markeredgecolor": "black", "markersize": 9, "linestyle": "none"}
+        heat = Heat(_ticks(across), _ticks(lines), values, style.plain(self.metric), "viridis_r" if self.low else "viridis")
+        first, second = map(style.plain, self.options)
+        return Panel(self.title, second, first, [Curve([best[1]], [best[0]], star)], heat)
+
+
+def _ticks(values) -> list[str]:
+    return [f"{value:.3g}" for value in values]
 
 
 def _scored(rows, setting) -> list[dict]:
@@ -103,12 +124,6 @@ def _scored(rows, setting) -> list[dict]:
     if not found:
         raise DataError("no row of the results file has a score" + ("" if setting is None else f" in setting {setting}"))
     return found
-
-
-def _sides(grid) -> tuple[list, list]:
-    """The values of both options of a grid."""
-    cells = grid[2]
-    return sorted({key[0] for key in cells}), sorted({key[1] for key in cells})
 
 
 def _panels(rows) -> dict:
@@ -132,63 +147,60 @@ def _curves(rows, places, label, title, sizes=False):
 
     A line for each method and each combination of what else varies among its runs, but the seed and the sizes.
     """
-    given = columns.of(rows)
-    others = [name for name in given.varying if name not in ("lam", "gamma", "seed", "threads", *SIZES)]
-    others += [name for name in (("gamma",) if sizes else ("gamma", "lam")) if name in given.varying]
-    # (data set, metric) -> the words of a line -> (place, row) of its points
-    known: dict[tuple, dict[str, list[tuple]]] = {}
-    for row, place, values in zip(rows, places, given.asked):
-        if _number(place):
-            words = ", ".join([row["method"], *_said(values, others)])
-            lines = known.setdefault((row["dataset"], row["metric"] or "score"), {})
-            lines.setdefault(words, []).append((place, row))
-    panels = {name: lines for name, lines in known.items() if len({place for own in lines.values() for place, _ in own}) > 1}
+    panels = _lines(rows, places, sizes)
     if not panels:
         raise DataError(f"no data set has scores at several values of {label}")
     _refuse_many(panels)
     if any(len(lines) > MOST_CURVES for lines in panels.values()):
         raise UsageError(f"a data set has more than {MOST_CURVES} curves; narrow it with --setting")
     sized = sizes and any(row["model_size"] is not None for lines in panels.values() for own in lines.values() for _, row in own)
-    figure, axes = style.grid(2 if sized else 1, len(panels))
-    for column, ((name, metric), lines) in enumerate(panels.items()):
-        for line, (quantity, words) in enumerate([("score", metric), ("model_size", "model size")][: 1 + sized]):
-            axis = axes[line][column]
-            for text, own in lines.items():
-                _curve(axis, own, quantity, name, text)
-            if style.log_scale(axis, "x"):
-                style.plain_ticks(axis.xaxis)
-            axis.set_ylabel(style.plain(words))
-            if quantity == "model_size":
-                axis.set_visible(bool(axis.get_lines()))
-                style.log_values(axis)
-            if line == 0:
-                style.head(axis, name)
-        lowest = axes[-1][column] if axes[-1][column].get_visible() else axes[0][column]
-        lowest.set_xlabel(label)
-    style.finish(figure, title, ["A band is one standard deviation over the seeds. " + style.machines(rows)])
-    return figure
+    scores, others = [], []
+    for (name, metric), lines in panels.items():
+        score = [curve for text, own in lines.items() for curve in _curve(own, "score", name, text)]
+        size = [curve for text, own in lines.items() for curve in _curve(own, "model_size", name, text)] if sized else []
+        scores.append(Panel(name, "" if size else label, style.plain(metric), score, dress=_log_places))
+        others.append(Panel("", label if size else "", "model size", size, dress=_log_both, hidden=not size))
+    notes = ["A band is one standard deviation over the seeds. " + style.machines(rows)]
+    return Chart(title, notes, [scores, others] if sized else [scores])
+
+
+def _log_both(axes) -> None:
+    _log_places(axes)
+    style.log_values(axes)
+
+
+def _lines(rows, places, sizes) -> dict[tuple, dict[str, list[tuple]]]:
+    """(data set, metric) -> the words of a line -> (place, row) of its points, where there are several places."""
+    given = columns.of(rows)
+    others = [name for name in given.varying if name not in ("lam", "gamma", "seed", "threads", *SIZES)]
+    others += [name for name in (("gamma",) if sizes else ("gamma", "lam")) if name in given.varying]
+    known: dict[tuple, dict[str, list[tuple]]] = {}
+    for row, place, values in zip(rows, places, given.asked):
+        if _number(place):
+            words = ", ".join([row["method"], *_said(values, others)])
+            lines = known.setdefault((row["dataset"], row["metric"] or "score"), {})
+            lines.setdefault(words, []).append((place, row))
+    return {name: lines for name, lines in known.items() if len({place for own in lines.values() for place, _ in own}) > 1}
 
 
 def _said(values, names) -> list[str]:
     return [f"{columns.heading(name)} {columns.written(name, values[name])}" for name in names if values.get(name) is not None]
 
 
-def _curve(axis, points, quantity, dataset, text):
-    """The mean at each place, with a band of one standard deviation; points: (place, row) of a line."""
+def _curve(points, quantity, dataset, text) -> list[Curve]:
+    """The mean at each place, with a band of one standard deviation, if there is any; points: (place, row) of a line."""
     method = points[0][1]["method"]
     name = method if text == method else text  # several lines of one method have looks of their own
     by_place: dict[float, list] = {}
     for place, row in points:
         by_place.setdefault(place, []).append(row[quantity])
-    means = [(place, seeds.mean(by_place[place])) for place in sorted(by_place)]
-    drawn = [(place, mean) for place, mean in means if mean is not None]
-    if not drawn:
-        return
-    places = [place for place, _ in drawn]
+    known = {place: mean for place in sorted(by_place) if (mean := seeds.mean(by_place[place])) is not None}
+    if not known:
+        return []
+    band = {place: (mean.value - (mean.sd or 0), mean.value + (mean.sd or 0)) for place, mean in known.items()}
+    around = band if any(mean.sd for mean in known.values()) else {}
     gid = style.identifier(quantity, dataset, text)
-    axis.plot(places, [mean.value for _, mean in drawn], **style.look(name), label=style.plain(text), gid=gid)
-    if any(mean.sd for _, mean in drawn):
-        style.band(axis, places, *([mean.value + sign * (mean.sd or 0) for _, mean in drawn] for sign in (-1, 1)), name)
+    return [Curve(list(known), [mean.value for mean in known.values()], style.look(name), style.plain(text), gid, around)]
 
 
 def _front(points, metric) -> list[tuple]:
@@ -201,45 +213,48 @@ def _front(points, metric) -> list[tuple]:
     return front
 
 
-def _grids(rows) -> list[tuple]:
-    """(title, two options, cells, metric, best) of each data set and method whose runs vary in two numbers."""
+def _grids(rows) -> list[Grid]:
+    """The grid of each data set and method whose runs vary in two numbers."""
     groups: dict[tuple, list] = {}
     for row, values in zip(rows, columns.of(rows).values):
         groups.setdefault((row["dataset"], row["method"], row["metric"]), []).append((row, values))
     found = []
     for (dataset, method, metric), own in groups.items():
-        numbers = [
-            name
-            for name in dict.fromkeys(name for _, values in own for name in values)
-            if name not in ("seed", "threads") and len({values[name] for _, values in own if _number(values.get(name))}) > 1
-        ]
-        pair = [name for name in ("gamma", "lam", *SIZES) if name in numbers] + [
-            name for name in numbers if name not in ("gamma", "lam", *SIZES)
-        ]
-        if len(pair) < 2:
-            continue
+        pair = _two([values for _, values in own])
         cells: dict[tuple, list] = {}
         for row, values in own:
-            if _number(values.get(pair[0])) and _number(values.get(pair[1])):
+            if pair and _number(values.get(pair[0])) and _number(values.get(pair[1])):
                 cells.setdefault((values[pair[0]], values[pair[1]]), []).append(row["score"])
-        best = np.nanargmin if metric == "rmse" else np.nanargmax
-        heads = [columns.heading(name) for name in pair[:2]]
-        found.append((f"{dataset}, {method}", heads, {place: float(np.mean(scores)) for place, scores in cells.items()}, metric, best))
+        if pair:
+            means = {place: float(np.mean(scores)) for place, scores in cells.items()}
+            headings = (columns.heading(pair[0]), columns.heading(pair[1]))
+            found.append(Grid(f"{dataset}, {method}", headings, means, metric, metric == "rmse"))
     return found
 
 
-def _validated(rows) -> list[tuple]:
+def _two(given: list[dict]) -> tuple[str, str] | None:
+    """The first two options that vary in numbers."""
+    numbers = [
+        name
+        for name in dict.fromkeys(name for values in given for name in values)
+        if name not in ("seed", "threads") and len({values[name] for values in given if _number(values.get(name))}) > 1
+    ]
+    first = [name for name in ("gamma", "lam", *SIZES) if name in numbers]
+    order = first + [name for name in numbers if name not in first]
+    return (order[0], order[1]) if len(order) > 1 else None
+
+
+def _validated(rows) -> list[Grid]:
     """The same of what the validation of runs tried, where it was two options at once; the newest run of each data set and method."""
     found = {}
     for row in rows:
         for step in row["params"].get("validation") or ():
             if len(step["options"]) == 2 and all(_number(value) for tried in step["tried"] for value in tried):
                 cells = {(one, other): error for one, other, error in step["tried"] if math.isfinite(error)}
-                if not cells:
-                    continue
-                title = f"{row['dataset']}, {row['method']}: validation"
-                heads = [columns.heading(name) for name in step["options"]]
-                found[row["dataset"], row["method"]] = (title, heads, cells, step["error"], np.nanargmin)
+                if cells:
+                    title = f"{row['dataset']}, {row['method']}: validation"
+                    first, second = map(columns.heading, step["options"])
+                    found[row["dataset"], row["method"]] = Grid(title, (first, second), cells, step["error"], True)
     return list(found.values())
 
 
@@ -247,4 +262,83 @@ def _number(value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-FIGURES = {"lambda": lambda_path, "features": features, "grid": surface, "pareto": pareto}
+# --------------------------------------------------------------------------------------------------------- tune
+
+
+def tune(rows, setting=None):
+    """The surface of `rfx tune`, the score over bandwidth and lambda, a panel for each method and kernel: the scores of the last round
+    that it reached, at its size with the most trials; the best is marked."""
+    groups: dict[tuple, list[dict]] = {}
+    for row in having(rows, "params.gamma", "params.round", "params.path"):
+        gamma = row["params"]["gamma"]
+        tried = any(score is not None for _, score in row["params"]["path"])
+        if row["status"] == "ok" and str(row["params"].get("label")).startswith("tune ") and isinstance(gamma, (int, float)) and tried:
+            groups.setdefault((row["dataset"], row["method"], row["kernel"]), []).append(row)
+    if not groups:
+        raise DataError("the results file has no trials over a bandwidth; rfx tune --results FILE makes them")
+    panels = [_trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), own) for (dataset, method, kernel), own in groups.items()]
+    notes = ["Held-out scores; white: not tried.", style.machines([rows[-1]])]
+    return Chart("Search over bandwidth and lambda", notes, in_lines(panels, min(3, len(panels))), 2.8)
+
+
+def _trials(title, rows) -> Panel:
+    last = max(row["params"]["round"] for row in rows)
+    rows = [row for row in rows if row["params"]["round"] == last]
+    sizes = [_size(row) for row in rows]
+    common = max(sizes, key=sizes.count)
+    rows = sorted((row for row in rows if _size(row) == common), key=lambda row: row["params"]["gamma"])
+    lams = sorted({lam for row in rows for lam, _ in row["params"]["path"]})
+    values = np.full((len(lams), len(rows)), np.nan)
+    for column, row in enumerate(rows):
+        for lam, score in row["params"]["path"]:
+            values[lams.index(lam), column] = np.nan if score is None else score
+    low = rows[0]["metric"] in ("rmse", "log_loss")
+    best = np.unravel_index((np.nanargmin if low else np.nanargmax)(values), values.shape)
+    star = {"marker": "*", "color": "#D55E00", "markersize": 9, "linestyle": ""}
+    gammas = [f"{row['params']['gamma']:.3g}" for row in rows]
+    heat = Heat(gammas, [f"{lam:g}" for lam in lams], values, style.plain(rows[0]["metric"] or "score"), "viridis_r" if low else "viridis")
+    words = "gamma" + (f" (size {common})" if common else "")
+    return Panel(title, words, "lambda", [Curve([best[1]], [best[0]], star, gid="tune-best")], heat)
+
+
+def _size(row):
+    return next((row["params"][name] for name in ("n_grids", "block_size") if name in row["params"]), row["n_features"])
+
+
+# ---------------------------------------------------------------------------------------------- map-convergence
+
+
+def map_convergence(rows):
+    """A panel for each family of maps: the median error over the seeds, the range over them as a band, the slope in the legend."""
+    panels = [_approaches(family, members) for family, members in convergence.measure_all().items()]
+    title = "Error of the kernel that random features estimate, and its slope"
+    return Chart(title, convergence.NOTES, in_lines(panels, 2), 3.6, legend=False)
+
+
+def _approaches(family, members) -> Panel:
+    curves = []
+    for number, one in enumerate(members):
+        band = dict(zip(one.sizes.tolist(), zip(one.errors.min(axis=1).tolist(), one.errors.max(axis=1).tolist())))
+        gid = style.identifier("map-convergence", one.name)
+        curves.append(Curve(one.sizes, one.medians, style.numbered(number), f"{one.name}: {one.slope:.2f}", gid, band, shade=0.12))
+    first = max(members, key=lambda one: one.medians[0])
+    sizes = first.sizes[[0, -1]]
+    look = {"color": "0.5", "linestyle": ":", "linewidth": 0.9}
+    curves.append(Curve(sizes, first.medians[0] * (sizes / sizes[0]) ** -0.5, look, "slope -1/2"))
+
+    def dress(axes):
+        style.sizes_axis(axes, convergence.SIZES)
+        style.log_values(axes)
+        axes.legend(loc="lower left", frameon=False, fontsize=6.5)
+
+    return Panel(family, "features D (grids, landmarks)", "relative error of the kernel", curves, dress=dress)
+
+
+FIGURES = {
+    "lambda": lambda_path,
+    "features": features,
+    "grid": surface,
+    "pareto": pareto,
+    "tune": tune,
+    "map-convergence": Builder("map-convergence", map_convergence, alone=True),
+}

@@ -8,10 +8,17 @@ from importlib import resources
 class Printed(float):
     """A printed number; `text` is how the paper writes it, so that no digit is added or lost."""
 
-    def __new__(cls, text):
+    text: str
+
+    def __new__(cls, text: str):
         number = super().__new__(cls, text)
         number.text = f"{int(text):,}" if text.isdigit() else text
         return number
+
+    @property
+    def decimals(self) -> int:
+        """How many digits are printed behind the point."""
+        return len(self.text.partition(".")[2])
 
 
 @lru_cache

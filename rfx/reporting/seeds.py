@@ -3,13 +3,14 @@
 import json
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from rfx import methods
 from rfx.errors import UsageError
 from rfx.records.keys import canonical, lacks_gamma
+from rfx.reporting.printed import Printed
 
 # What tells runs apart besides options; n_features and lam are options of some methods, and outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
@@ -22,7 +23,7 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Mean:
     """The mean of n values, the lowest, the highest, and their standard deviation with n - 1 below, None of one value."""
 
@@ -32,12 +33,20 @@ class Mean:
     low: float
     high: float
 
+    @classmethod
+    def one(cls, value: float) -> "Mean":
+        """A single value."""
+        return cls(value, None, 1, value, value)
 
-def mean(values) -> Mean | None:
+
+def mean(values: Iterable[float | None]) -> Mean | None:
     """The mean of what is not None among the values, None of nothing."""
     known = [value for value in values if value is not None]
-    if not known:
-        return None
+    return mean_of(known) if known else None
+
+
+def mean_of(known: Sequence[float]) -> Mean:
+    """The mean of one value or more."""
     low, high, n = min(known), max(known), len(known)
     if low == high:
         return Mean(low, 0.0 if n > 1 else None, n, low, high)
@@ -45,7 +54,15 @@ def mean(values) -> Mean | None:
     return Mean(middle, math.sqrt(math.fsum((value - middle) ** 2 for value in known) / (n - 1)), n, low, high)
 
 
-def verdict(ours: Mean | None, printed, best: str) -> str | None:
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """Of the line through points, both axes logarithmic."""
+    import numpy as np
+
+    xs, ys = np.log(np.array(points)).T
+    return float(np.polyfit(xs, ys, 1)[0])
+
+
+def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None:
     """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; None where that can't be said.
 
     The printed number counts as one more run, with the same noise as ours and rounded as it is written: it is equal when it is
@@ -55,21 +72,11 @@ def verdict(ours: Mean | None, printed, best: str) -> str | None:
         return None
     from scipy.special import stdtrit
 
-    decimals = len(printed.text.partition(".")[2])
-    slack = 0.5 * 10.0**-decimals + stdtrit(ours.n - 1, 0.5 + CONFIDENCE / 2) * ours.sd * (1 + 1 / ours.n) ** 0.5
+    slack = 0.5 * 10.0**-printed.decimals + stdtrit(ours.n - 1, 0.5 + CONFIDENCE / 2) * ours.sd * (1 + 1 / ours.n) ** 0.5
     more = ours.value - printed
     if abs(more) <= slack * (1 + 1e-9):
         return "equal"
     return "better" if (more > 0) == (best == "high") else "worse"
-
-
-def spread(value: float, sd: float | None, write: Callable[[float], str]) -> str:
-    """A mean with its standard deviation, in the decimals of the mean, or its own first digit where those would not show it."""
-    text = write(value)
-    if sd is None:
-        return text
-    deviation = f"{sd:.{len(text.partition('.')[2])}f}"
-    return f"{text} ± {f'{sd:.1g}' if sd and not float(deviation) else deviation}"
 
 
 def noise(sizes: list[int]) -> list[str]:
@@ -83,11 +90,6 @@ def noise(sizes: list[int]) -> list[str]:
         f"Cells are means over {counts} seeds ± their standard deviation{single}.",
         LEGEND,
     ]
-
-
-def mark(judged: str | None) -> str:
-    """What a verdict adds to the text of a cell: " (=)", or nothing where there is none."""
-    return f" {MARKS[judged]}" if judged else ""
 
 
 @lru_cache

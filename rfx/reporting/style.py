@@ -7,7 +7,6 @@ hollow ones. matplotlib is imported inside what draws.
 import math
 import textwrap
 import zlib
-from dataclasses import dataclass
 from functools import cache
 
 from rfx import terminal
@@ -110,21 +109,13 @@ def _signs() -> frozenset[int]:
     return frozenset(get_font(findfont(FONT)).get_charmap())
 
 
-@dataclass
-class Panel:
-    """One column of panels: the quantities drawn, the axis label, and whether the axis is logarithmic."""
-
-    names: tuple[str, ...]
-    label: str
-    log: bool = True
-
-
 def grid(lines: int, columns: int, height: float = 2.1):
     """A figure with lines x columns panels, and the panels line by line."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.06, w_pad=0.06)
+    engine = ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06)
+    figure = Figure(figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout=engine)
     return figure, figure.subplots(lines, columns, squeeze=False)
 
 
@@ -172,11 +163,6 @@ def plain_ticks(axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def band(axes, places, low, high, name: str) -> None:
-    """A pale band between two curves, such as mean - sd and mean + sd over the seeds, in the method's colour."""
-    axes.fill_between(places, low, high, color=look(name)["color"], alpha=0.18, linewidth=0)
-
-
 def _pairs(labels) -> list[str]:
     """Ours above the authors' in a legend of two lines, which is filled column by column; what has no partner comes last."""
     first = [label for label in labels if label.endswith(", ours") and label.replace(", ours", ", authors'") in labels]
@@ -187,10 +173,9 @@ def _pairs(labels) -> list[str]:
 def finish(figure, title: str, notes, legend: bool = True) -> None:
     """Title, one legend for all panels, and below them what the reader must know. legend: False where each panel has its own.
 
-    Nothing of title and notes is mathematics. `caption` gives them back.
+    Nothing of title and notes is mathematics.
     """
-    figure.rfx_caption = (title, list(notes))
-    handles = {}
+    handles: dict[str, object] = {}
     for axes in figure.axes if legend else ():
         for handle, text in zip(*axes.get_legend_handles_labels()):
             handles.setdefault(text, handle)
@@ -200,11 +185,6 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
                   title=textwrap.fill(escaped(title), int(width * 9)), title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
     wrapped = [line for note in notes for line in textwrap.wrap(escaped(note), int(width * 19))]
     figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
-
-
-def caption(figure) -> tuple[str, list[str]]:
-    """The title and the notes that `finish` wrote."""
-    return figure.rfx_caption
 
 
 def bare(figure) -> None:

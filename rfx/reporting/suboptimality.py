@@ -79,7 +79,7 @@ class Excess:
     def above(self, limit: float | None = None) -> tuple[list[int], list[float], list[float]]:
         """Sizes, means less the limit, standard deviations, of all sizes but the one that the limit is from."""
         limit = self.limit if limit is None else limit
-        found = [(size, seeds.mean(own)) for size, own in self.values.items()][:-1]
+        found = [(size, seeds.mean_of(own)) for size, own in self.values.items()][:-1]
         return [size for size, _ in found], [own.value - limit for _, own in found], [own.sd or 0.0 for _, own in found]
 
     @property
@@ -87,6 +87,4 @@ class Excess:
         """Of the line through the means above the limit, both axes logarithmic; None of fewer than three sizes."""
         largest = max(self.values)
         points = [(size, mean) for size, mean, _ in zip(*self.above()) if size <= largest / _PART and mean > 0]
-        if len(points) < 3:
-            return None
-        return float(np.polyfit(*np.log(np.array(points)).T, 1)[0])
+        return seeds.slope(points) if len(points) > 2 else None

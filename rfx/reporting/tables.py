@@ -1,49 +1,23 @@
 """Tables: what a results file says, laid out as a paper lays it out, our number beside the printed one.
 
 `Comparison` is the builder for every table that has data sets, kernels and methods; `rfx.plans.catalogue` finds the tables
-there are, and rendering is in `tables_render`.
+there are, cells are in `cells`, and rendering is in `tables_render`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rfx.errors import UsageError, or_near
 from rfx.plans import catalogue
 from rfx.reporting import seeds
-from rfx.reporting.printed import printed
+from rfx.reporting.builders import choose
+from rfx.reporting.cells import Around, Cell, Section, Table, words
+from rfx.reporting.printed import Printed, printed
 
-DASH = "-"
-
-
-@dataclass
-class Section:
-    """A grid of texts under one title; `columns` heads every column, the first `n_labels` of them name the line.
-
-    For a page that filters: dataset, the one data set of all lines, where there is one; methods: the text of a heading or of a
-    label, or the number of a column, to the method that it is of.
-    """
-
-    title: str
-    columns: list[str]
-    lines: list[list[str]]
-    n_labels: int = 1
-    dataset: str = ""
-    methods: dict[str | int, str] = field(default_factory=dict)
-
-
-@dataclass
-class Table:
-    """What a builder returns: sections and notes to print, and the same numbers as tidy `cells` for CSV and JSON.
-
-    A cell that stands beside a printed number has `ours`, `paper` and `verdict`: "better", "equal" or "worse", "differs" of what is
-    counted and not measured, None where it can't be said.
-    """
-
-    name: str
-    title: str
-    sections: list[Section]
-    notes: list[str]
-    cells: list[dict]
+# (data set, kernel, method, field) -> the printed number
+Book = Mapping[tuple[str, str, str, str], Printed]
+# (kernel, method) -> its rows, one a seed
+Picked = dict[tuple[str, str], list]
 
 
 @dataclass(frozen=True)
@@ -58,11 +32,10 @@ class Field:
     best: str = ""  # "high" or "low", where better than the paper means something on another machine
     chosen: bool = False  # a setting that each run chose, not what came of it
 
-    def text(self, cell: dict) -> str:
-        """Ours of one cell, of several runs with its standard deviation; of a setting the lowest and highest."""
-        if self.chosen and cell["low"] != cell["high"]:
-            return f"{self.write(cell['low'])} to {self.write(cell['high'])}"
-        return seeds.spread(cell["ours"], None if self.chosen else cell["sd"], self.write)
+    @property
+    def around(self) -> Around:
+        """What is written around the mean of several runs: the deviation, of a setting the lowest and highest."""
+        return "extremes" if self.chosen else "deviation"
 
 
 @dataclass(frozen=True)
@@ -107,34 +80,49 @@ class Comparison:
         """The table's name as the shell has it, such as yen2014-table1."""
         return f"{self.package.rpartition('.')[2]}-{self.table}"
 
-    def __call__(self, rows: list[dict], setting: str | None = None) -> Table:
+    def __call__(self, rows: Sequence[Mapping], setting: str | None = None) -> Table:
         rows = [row for row in rows if row["dataset"] in {data.name for data in self.data}]
-        labels = [row["params"].get("label") for row in rows]
-        setting = setting or next((name for name in self.settings if name in labels), next(iter(self.settings)))
-        if setting not in self.settings:
-            raise UsageError(f"--setting {setting}: {self.name} has {', '.join(self.settings)}")
+        setting = choose(self.name, {name: name for name in self.settings}, rows, setting) or ""
         book = printed(self.package, self.table)
-        sections, cells, used = [], [], []
+        made = Table(self.name, f"{self.title}; setting: {setting}", [], [], [])
+        used: list[list] = []
+        tidy: list[dict] = []
         for data in self.data:
             picked = self.pick([row for row in rows if row["dataset"] == data.name], setting)
             if not picked and data.stands_for:
                 continue
             used += picked.values()
-            section = Section(_size_title(data, picked, book), ["kernel", "", *self.methods.values()], [], 2, data.name)
-            section.methods = {title: method for method, title in self.methods.items()}
-            for kernel in self.kernels:
-                for item in self.fields:
-                    line = [self.cell(data, kernel, method, item, picked, book) for method in self.methods]
-                    label = kernel if item is self.fields[0] else ""
-                    section.lines.append([label, item.heading, *(_pair(cell, item) for cell in line)])
-                    cells += [{"table": self.name, "setting": setting} | cell for cell in line]
-            sections.append(section)
-        notes = self.notes(used, rows, book, setting)
-        return Table(self.name, f"{self.title}; setting: {setting}", sections, notes, cells)
+            section, cells = self.section(data, picked, book)
+            made.sections.append(section)
+            made.compared += [cell for cell, _ in cells if cell.paper is not None]
+            tidy += [{"table": self.name, "setting": setting} | line for _, line in cells]
+        made.cells = tidy
+        made.notes = self.notes(used, rows, book, setting)
+        return made
 
-    def pick(self, rows, setting) -> dict[tuple[str, str], list[dict]]:
+    def unrun(self) -> list[Cell]:
+        """The cells that stand beside a printed number where nothing was run."""
+        return self([]).compared
+
+    def section(self, data: DataRow, picked: Picked, book: Book) -> tuple[Section, list[tuple[Cell, dict]]]:
+        """The section of one data set, and its cells, each with its line of CSV and JSON."""
+        section = Section(_size_title(data, picked, book), ["kernel", "", *self.methods.values()], [], 2, data.name)
+        section.methods = {title: method for method, title in self.methods.items()}
+        lines, cells = [], []
+        for kernel in self.kernels:
+            for item in self.fields:
+                line = [self.cell(data, kernel, method, item, picked, book) for method in self.methods]
+                label = kernel if item is self.fields[0] else ""
+                lines.append([words(label), words(item.heading), *line])
+                for method, cell in zip(self.methods, line):
+                    of = {"dataset": data.name, "stands_for": data.stands_for or None, "kernel": kernel, "method": method}
+                    cells.append((cell, of | {"field": item.name} | _tidy(cell, picked.get((kernel, method), []))))
+        section.lines = lines
+        return section, cells
+
+    def pick(self, rows: Sequence[Mapping], setting: str) -> Picked:
         """Of one data set's rows those that fill each (kernel, method), a row a seed: of most features, and of those the newest."""
-        picked = {}
+        picked: Picked = {}
         # Methods whose lam another method's score decides come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
             for kernel in self.kernels:
@@ -146,46 +134,35 @@ class Comparison:
                     most = max(row["n_features"] or 0 for row in found)
                     found = [row for row in found if (row["n_features"] or 0) == most]
                 groups = seeds.variants(found)
-                reference = picked.get((kernel, self.closest_to.get(method)))
+                reference = picked.get((kernel, self.closest_to.get(method, "")))
                 picked[kernel, method] = _closest(groups, reference) if method in self.closest_to else groups[-1]
         return picked
 
-    def line(self, row) -> str:
+    def line(self, row: Mapping) -> str:
         """Which of `kernels` a row belongs to: a paper may have several lines for one kernel."""
         return row["kernel"]
 
-    def cell(self, data, kernel, method, item, picked, book) -> dict:
+    def cell(self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked, book: Book) -> Cell:
+        """The cell of one quantity: the mean over the rows that fill it, beside the printed number."""
         group = picked.get((kernel, method), [])
         ours = None if item.scored and data.generated else seeds.mean(item.ours(row) for row in group)
         paper = None if data.stands_for else book.get((data.name, kernel, method, item.name))
-        alike = lambda name: group[0][name] if group and len({row[name] for row in group}) == 1 else None
-        return {
-            "dataset": data.name,
-            "stands_for": data.stands_for or None,
-            "kernel": kernel,
-            "method": method,
-            "field": item.name,
-            "ours": ours and ours.value,
-            "sd": ours and ours.sd,
-            "low": ours and ours.low,
-            "high": ours and ours.high,
-            "n": ours.n if ours else 0,
-            "paper": paper,
-            "verdict": seeds.verdict(ours, paper, item.best),
-            "converged": all(row["converged"] is not False for row in group) if group else None,
-            "lam": alike("lam"),
-            "n_features": alike("n_features"),
-        }
+        converged = all(row["converged"] is not False for row in group) if group else None
+        verdict = seeds.verdict(ours, paper, item.best)
+        pair = ours is not None or paper is not None
+        return Cell(ours, item.write, item.around, paper, pair, verdict, converged)
 
-    def notes(self, groups, rows, book, setting) -> list[str]:
+    def notes(self, groups: Sequence[list], rows: Sequence[Mapping], book: Book, setting: str) -> list[str]:
         used = [row for group in groups for row in group]
         notes = ["Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not converge."]
         notes += seeds.noise([len(group) for group in groups])
         notes.append(f"Setting {setting}: {self.settings[setting]}")
-        gammas, names = {}, {}
+        gammas: dict[tuple[str, str], list[float]] = {}
+        names: dict[tuple[str, str], list[str]] = {}
         for row in used:
-            if gamma(row) is not None:
-                gammas.setdefault((row["kernel"] or "no kernel", row["dataset"]), []).append(gamma(row))
+            width = gamma(row)
+            if width is not None:
+                gammas.setdefault((row["kernel"] or "no kernel", row["dataset"]), []).append(width)
         for (kernel, dataset), values in gammas.items():
             text = " to ".join(f"{value:.4g}" for value in dict.fromkeys((min(values), max(values))))
             names.setdefault((kernel, text), []).append(dataset)
@@ -196,9 +173,9 @@ class Comparison:
         notes += self.sizes(used, book) + [f"Differs from the paper: {text}" for text in self.differs]
         return notes + failures(rows) + machines(used)
 
-    def sizes(self, used, book) -> list[str]:
+    def sizes(self, used: Sequence[Mapping], book: Book) -> list[str]:
         """Where the number of random features is another than the paper's (printed as its rf's model size)."""
-        others = {}
+        others: dict[tuple[str, int, float], set[str]] = {}
         for row in used:
             paper = book.get((row["dataset"], row["kernel"], "rf", "model_size"))
             if row["n_features"] and paper and row["n_features"] != paper:
@@ -209,52 +186,68 @@ class Comparison:
         ]
 
 
-def _closest(groups, reference) -> list[dict]:
+def _tidy(cell: Cell, group: list) -> dict:
+    """A cell in a line of CSV and JSON, with what its runs have in common."""
+
+    def alike(name):
+        return group[0][name] if group and len({row[name] for row in group}) == 1 else None
+
+    ours = cell.ours
+    found: dict[str, object] = {
+        "ours": cell.value,
+        "sd": cell.sd,
+        "low": ours and ours.low,
+        "high": ours and ours.high,
+        "n": ours.n if ours else 0,
+    }
+    found |= {"paper": cell.paper, "verdict": cell.verdict, "converged": cell.converged}
+    return found | {"lam": alike("lam"), "n_features": alike("n_features")}
+
+
+def _closest(groups: list[list], reference: list | None) -> list:
     """The group whose score is closest to the reference's (the smaller model of two); without reference, the best score.
 
     A group's score is the mean over its seeds; one seed is enough to compare with.
     """
-    score = lambda group, name="score": (lambda found: found and found.value)(seeds.mean(row[name] for row in group or ()))
-    scored = [group for group in groups if score(group) is not None]
+    scored = [(found.value, group) for group in groups if (found := seeds.mean(row["score"] for row in group)) is not None]
     if not scored:
         return groups[-1]
-    wanted = score(reference)
+    wanted = seeds.mean(row["score"] for row in reference or ())
     if wanted is not None:
-        return min(scored, key=lambda group: (abs(score(group) - wanted), score(group, "model_size") or 0))
-    sign = -1 if scored[0][0]["metric"] == "accuracy" else 1
-    return min(scored, key=lambda group: sign * score(group))
+        return min(scored, key=lambda one: (abs(one[0] - wanted.value), _size(one[1])))[1]
+    sign = -1 if scored[0][1][0]["metric"] == "accuracy" else 1
+    return min(scored, key=lambda one: sign * one[0])[1]
 
 
-def _pair(cell, item) -> str:
-    ours = DASH if cell["ours"] is None else item.text(cell) + ("*" if cell["converged"] is False else "")
-    if cell["paper"] is None:
-        return ours if cell["ours"] is None else f"{ours} / {DASH}"
-    return f"{ours} / {cell['paper'].text}{seeds.mark(cell['verdict'])}"
+def _size(group: list) -> float:
+    found = seeds.mean(row["model_size"] for row in group)
+    return found.value if found else 0
 
 
-def _size_title(data, picked, book) -> str:
+def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
     sizes = [
         f"N {row['n_train']:,}, test {row['n_test']:,}, d {row['n_inputs']:,}"
         for group in picked.values()
         for row in group
         if None not in (row["n_train"], row["n_test"], row["n_inputs"])
     ]
-    paper = [book.get((data.name, "", "", name)) for name in ("n_train", "n_test", "n_inputs")]
-    paper = "" if None in paper else "N {:,.0f}, test {:,.0f}, d {:,.0f}".format(*paper)
+    numbers = [book.get((data.name, "", "", name)) for name in ("n_train", "n_test", "n_inputs")]
+    known = [number for number in numbers if number is not None]
+    paper = "N {:,.0f}, test {:,.0f}, d {:,.0f}".format(*known) if len(known) == 3 else ""
     ours = ", ".join(dict.fromkeys(sizes))
     if ours and paper and ours != paper:
         return f"{data.title} ({ours}; paper: {paper})"
     return f"{data.title} ({ours or paper})" if ours or paper else data.title
 
 
-def gamma(row) -> float | None:
+def gamma(row: Mapping) -> float | None:
     """The bandwidth as it was used, where it was chosen too; None for a kernel that has none."""
     return (row["params"].get("kernel_params") or {}).get("gamma")
 
 
-def failures(rows) -> list[str]:
+def failures(rows: Iterable[Mapping]) -> list[str]:
     """What could not be run, and why, one line for each reason."""
-    ways = {}
+    ways: dict[tuple, list[str]] = {}
     for row in rows:
         if row["status"] != "ok":
             ways.setdefault((row["dataset"], row["status"], row["message"]), []).append(row["method"])
@@ -264,7 +257,8 @@ def failures(rows) -> list[str]:
     ]
 
 
-def machines(rows) -> list[str]:
+def machines(rows: Iterable[Mapping]) -> list[str]:
+    """The processors, threads and versions that rows were made with, a line each."""
     lines = {}
     for row in rows:
         versions = ", ".join(
@@ -274,17 +268,7 @@ def machines(rows) -> list[str]:
     return list(lines)
 
 
-def count(value: float) -> str:
-    """18186 -> 18,186"""
-    return f"{value:,.0f}"
-
-
-def short(value: float) -> str:
-    """Three digits that count, without exponent for what a table holds: 0.0412, 2.59, 7,697."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def memory_gb(row: dict) -> float | None:
+def memory_gb(row: Mapping) -> float | None:
     """The run's largest memory in GB of 10^9 bytes, as in the papers' accounts."""
     return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 

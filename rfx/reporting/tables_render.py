@@ -1,25 +1,98 @@
-"""A table as text, Markdown, LaTeX, CSV or JSON."""
+"""A table as text, Markdown, LaTeX, CSV or JSON; the text of a cell, in the parts that a page shows apart."""
 
 import csv
 import io
 import json
 import math
 import textwrap
-from dataclasses import replace
+from dataclasses import dataclass
 
 from rfx import terminal
 from rfx.records.sheet import safe
-from rfx.reporting.tables import DASH, Table
+from rfx.reporting.cells import DASH, Cell, Section, Table
+from rfx.reporting.printed import Printed
+from rfx.reporting.seeds import MARKS, Mean
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 
+@dataclass(frozen=True)
+class Parts:
+    """The text of a cell in parts: ours, the star of a solver that did not converge, the paper's number, "" where none is shown
+    beside ours, and the verdict, "" where none is marked."""
+
+    ours: str
+    star: bool = False
+    paper: str = ""
+    verdict: str = ""
+
+
+def parts(cell: Cell) -> Parts:
+    """What is written of a cell."""
+    star = cell.marked and cell.converged is False
+    if cell.text is not None or cell.ours is None:
+        ours, star = DASH if cell.text is None else cell.text, star and cell.text is not None
+    else:
+        ours = _around(cell, cell.ours) + cell.note + ("!" if cell.best else "")
+    paper = ""
+    if cell.pair:
+        paper = DASH if cell.paper is None else cell.paper.text if isinstance(cell.paper, Printed) else cell.write(cell.paper)
+    return Parts(ours, star, paper, (cell.verdict or "") if cell.marked else "")
+
+
+def text(cell: Cell) -> str:
+    """A cell as it is printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
+    found = parts(cell)
+    paper = f" / {found.paper}" if found.paper else ""
+    return f"{found.ours}{'*' if found.star else ''}{paper}{f' {MARKS[found.verdict]}' if found.verdict else ''}"
+
+
+def texts(section: Section) -> list[list[str]]:
+    """The texts of a section, line by line."""
+    return [[text(cell) for cell in line] for line in section.lines]
+
+
+def _around(cell: Cell, ours: Mean) -> str:
+    """The number with what is written around it."""
+    own = cell.write(ours.value)
+    if cell.around == "extremes" and ours.low != ours.high:
+        return f"{cell.write(ours.low)} to {cell.write(ours.high)}"
+    if cell.around == "range":
+        return f"{own} ({cell.write(ours.low)} to {cell.write(ours.high)})"
+    if cell.around not in ("decimals", "deviation") or ours.sd is None:
+        return own
+    places = len(own.partition(".")[2])
+    hidden = cell.around == "deviation" and ours.sd and not round(ours.sd, places)
+    return f"{own} ± {ours.sd:.1g}" if hidden else f"{own} ± {ours.sd:.{places}f}"
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """A section as texts."""
+
+    title: str
+    columns: list[str]
+    lines: list[list[str]]
+    n_labels: int
+
+
+@dataclass(frozen=True)
+class _Page:
+    """A table as texts: every one of them in one line, without control characters."""
+
+    title: str
+    grids: list[_Grid]
+    notes: list[str]
+
+
 def render(table: Table, form: str, width: int | None = None) -> str:
     """`table` in one of FORMATS, ending with a line end; width: the most columns of text, as far as cells allow."""
-    table = _cleaned(table)
-    if form == "text":
-        return _text(table, width or 10**6)
-    return {"markdown": _markdown, "latex": _latex, "csv": _csv, "json": _json}[form](table)
+    if form == "csv":
+        return _csv(table)
+    if form == "json":
+        return _json(table)
+    page = _page(table)
+    return _text(page, width or 10**6) if form == "text" else {"markdown": _markdown, "latex": _latex}[form](page)
 
 
 def cleaned(text: str) -> str:
@@ -30,29 +103,29 @@ def cleaned(text: str) -> str:
 _BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
 
 
-def _cleaned(table: Table) -> Table:
-    sections = [
-        replace(
-            section,
-            title=cleaned(section.title),
-            columns=[cleaned(text) for text in section.columns],
-            lines=[line if all(map(str.isprintable, line)) else [cleaned(text) for text in line] for line in section.lines],
+def _page(table: Table) -> _Page:
+    grids = [
+        _Grid(
+            cleaned(section.title),
+            [cleaned(head) for head in section.columns],
+            [[cleaned(text(cell)) for cell in line] for line in section.lines],
+            section.n_labels,
         )
         for section in table.sections
     ]
-    return replace(table, title=cleaned(table.title), sections=sections, notes=[cleaned(note) for note in table.notes])
+    return _Page(cleaned(table.title), grids, [cleaned(note) for note in table.notes])
 
 
-def _text(table, width) -> str:
+def _text(table: _Page, width: int) -> str:
     out = textwrap.wrap(table.title, width)
-    widths = {}
-    for section in table.sections:
+    widths: dict[tuple[int, int], int] = {}
+    for section in table.grids:
         for line in (section.columns, *section.lines):
             for column, text in enumerate(line):
                 widths[len(line), column] = max(widths.get((len(line), column), 0), len(text))
-    for section in table.sections:
+    for section in table.grids:
         own = [widths.get((len(section.columns), column), 0) for column in range(len(section.columns))]
-        for number, chosen in enumerate(_parts(own, section.n_labels, width)):
+        for number, chosen in enumerate(_split(own, section.n_labels, width)):
             out += ["", *textwrap.wrap(section.title, width)] if section.title and number == 0 else [""]
             for line in (section.columns, *section.lines):
                 out.append("  ".join(line[column].ljust(own[column]) for column in chosen).rstrip())
@@ -60,23 +133,24 @@ def _text(table, width) -> str:
     return "\n".join(out + ([""] + notes if notes else [])) + "\n"
 
 
-def _parts(widths, n_labels, width) -> list[list[int]]:
+def _split(widths, n_labels, width) -> list[list[int]]:
     """The columns of each part of a grid that is too wide: the labels in each, and as many of the others as fit."""
     labels = list(range(n_labels))
     start = sum(widths[:n_labels]) + 2 * n_labels
-    parts, used = [[]], start
+    found: list[list[int]] = [[]]
+    used = start
     for column in range(n_labels, len(widths)):
-        if parts[-1] and used + widths[column] > width:
-            parts.append([])
+        if found[-1] and used + widths[column] > width:
+            found.append([])
             used = start
-        parts[-1].append(column)
+        found[-1].append(column)
         used += widths[column] + 2
-    return [labels + part for part in parts]
+    return [labels + part for part in found]
 
 
-def _markdown(table) -> str:
+def _markdown(table: _Page) -> str:
     out = [f"**{_bars(table.title)}**"]
-    for section in table.sections:
+    for section in table.grids:
         out += ["", _bars(section.title), ""] if section.title else [""]
         out.append(_pipes(section.columns))
         out.append(_pipes("---" if column < section.n_labels else "---:" for column in range(len(section.columns))))
@@ -94,12 +168,12 @@ def _bars(text) -> str:
     return text.replace("|", r"\|").replace("*", r"\*")
 
 
-def _latex(table) -> str:
-    columns = max((len(section.columns) for section in table.sections), default=1)
-    labels = max((section.n_labels for section in table.sections), default=1)
+def _latex(table: _Page) -> str:
+    columns = max((len(section.columns) for section in table.grids), default=1)
+    labels = max((section.n_labels for section in table.grids), default=1)
     out = ["% \\usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_escape(table.title)}}}"]
     out.append(rf"\begin{{tabular}}{{{'l' * labels}{'r' * (columns - labels)}}}")
-    for number, section in enumerate(table.sections):
+    for number, section in enumerate(table.grids):
         out.append(r"\midrule" if number else r"\toprule")
         if section.title:
             out += [rf"\multicolumn{{{columns}}}{{l}}{{{_escape(section.title)}}} \\", r"\midrule"]
@@ -122,7 +196,7 @@ def _escape(text) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
-def _csv(table) -> str:
+def _csv(table: Table) -> str:
     out = io.StringIO()
     names = list(dict.fromkeys(name for cell in table.cells for name in cell))
     writer = csv.DictWriter(out, names, lineterminator="\n")
@@ -133,12 +207,12 @@ def _csv(table) -> str:
     return out.getvalue()
 
 
-def _json(table) -> str:
+def _json(table: Table) -> str:
     # cell by cell, so that a table of many takes little memory
     texts = (json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False) for cell in table.cells)
     cells = ["  " + text.replace("\n", "\n  ") for text in texts]
-    head = json.dumps({"table": table.name, "title": table.title}, indent=1, ensure_ascii=False)[:-2]
-    notes = json.dumps({"notes": table.notes}, indent=1, ensure_ascii=False)[2:]
+    head = json.dumps({"table": table.name, "title": cleaned(table.title)}, indent=1, ensure_ascii=False)[:-2]
+    notes = json.dumps({"notes": [cleaned(note) for note in table.notes]}, indent=1, ensure_ascii=False)[2:]
     inside = ",\n".join(cells)
     return f'{head},\n "cells": [' + (f"\n{inside}\n ]" if cells else "]") + f",\n{notes}\n"
 

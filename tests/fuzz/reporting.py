@@ -16,7 +16,7 @@ from rfx.errors import RfxError
 from rfx.plans import plan
 from rfx.records import keys, results, sheet, traces
 from rfx.records.result import PARAMS
-from rfx.reporting import compare, figures, tables, tables_render
+from rfx.reporting import charts, figures, tables, tables_general, tables_render
 
 TEXTS = ["", "x" * 300, "p$\\frac{$q", "a$b$c", "\x01\x1b[31m", "‮evil", "_x", "=1+1", "<script>", "\U0001f4a5", "tune 1", "%s{0}"]
 NUMBERS = [0, 1, -1, 3, 0.5, -0.5, 1e-300, 1e100, 1e308, float("nan"), float("inf"), float("-inf"), 10**30, 10**400]
@@ -108,12 +108,13 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
             tables_render.render(tables.build("summary", read, None, known, **more), "json").encode()
         except RfxError as error:
             _sentence(error)
-    tables_render.render(compare.compare(read, read[::2]), "text", 80)
+    tables_render.render(tables_general.compare(read, read[::2]), "text", 80)
     for name in generator.sample(sorted(drawn.keys() - alone), 3):
         try:
             with figures.styled():
-                figure = drawn[name](read, None)
-                figure.canvas.draw()
+                chart = drawn[name](read, None)
+                charts.written(chart)
+                charts.paint(chart).canvas.draw()
         except RfxError as error:
             _sentence(error)
     return True

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.records.result import having
-from rfx.reporting.printed import printed
+from rfx.reporting.printed import Printed, printed
 
 METHODS = {
     "doubly-sgd": "doubly SGD", "norma": "NORMA", "k-sdca": "k-SDCA", "r-pegasos": "r-Pegasos", "n-pegasos": "n-Pegasos",
@@ -111,18 +111,12 @@ def criteria(found) -> list[str]:
     return [key for key in CRITERIA if key in there]
 
 
-def refuse_setting(name, setting) -> None:
-    """UsageError for a setting of a table or figure that has none."""
-    if setting:
-        raise UsageError(f"--setting {setting}: dai2014-{name} has no settings")
-
-
-def quoted(name: str, method: str) -> float | None:
+def quoted(name: str, method: str) -> Printed | None:
     """The error that the paper quotes; of a network that of its own."""
     return printed(__package__, "fig1").get((DATA[name], "", "network" if method == "mlp" else method, "error"))
 
 
-def quoting(name: str) -> list[tuple]:
+def quoting(name: str) -> list[tuple[str, Printed]]:
     """(method, error) of those that the paper quotes for a figure."""
     found = [(method, quoted(name, method)) for method in METHODS]
     return [(method, paper) for method, paper in found if paper is not None]
@@ -136,9 +130,8 @@ def unit(name: str) -> str:
 def slope(places, values) -> float | None:
     """The exponent p of the best fit values ~ places^p; None for fewer than two points."""
     pairs = [(math.log(x), math.log(y)) for x, y in zip(places, values) if x > 0 and y > 0]
-    if len({x for x, _ in pairs}) < 2:
-        return None
-    return float(np.polyfit(*zip(*pairs), 1)[0])
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    return float(np.polyfit(xs, ys, 1)[0]) if len(set(xs)) > 1 else None
 
 
 def ripple(rows) -> dict[float, dict[int, list[tuple[int, float]]]]:

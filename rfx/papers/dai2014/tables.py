@@ -1,12 +1,15 @@
-"""The numbers of Figure 1, of the synthetic problem and of the table of costs of Dai et al. 2014, ours beside the paper's."""
+"""The numbers of Figure 1, of the synthetic problem and of the table of costs of Dai et al. 2014, ours beside the paper's; and the
+held-out errors by which the settings of Figure 1 that the paper leaves open are chosen."""
 
 from functools import partial
 
 from rfx.papers.dai2014 import curves as dai
-from rfx.plans.catalogue import unrun
+from rfx.reporting import columns
+from rfx.reporting.builders import Builder
+from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
 from rfx.reporting.printed import printed
-from rfx.reporting.seeds import mark, mean, verdict
-from rfx.reporting.tables import DASH, Section, Table, count, failures, machines, short
+from rfx.reporting.seeds import Mean, mean, mean_of, verdict
+from rfx.reporting.tables import failures, machines
 
 _NOTES = {
     "adult": "a9a as the LIBSVM site has it; the paper's adult has the same 32,561 rows and 123 inputs.",
@@ -23,56 +26,37 @@ _NOTES = {
 _TITLES = {title: method for method, title in dai.METHODS.items()}
 
 
-def _judged(run, paper) -> str | None:
-    """A run's error against the quoted one, which a single run does not allow."""
-    return verdict(run and mean([run.error]), paper, "low")
+def _compared(run, paper) -> Cell:
+    """A run's error, held against the quoted one, which a single run does not allow to judge and which has a column of its own."""
+    ours = None if run is None else Mean.one(run.error)
+    return Cell(ours, decimals(2), paper=paper, verdict=verdict(ours, paper, "low"))
 
 
-def _unrun(name) -> list[dict]:
+def _unrun(name) -> list[Cell]:
     """The cells of Figure 1 where nothing was run: what the paper quotes."""
-    shared = {"table": f"dai2014-fig1-{name}", "dataset": name, "ours": None, "verdict": None}
-    return [shared | {"method": method, "paper": paper} for method, paper in dai.quoting(name)]
+    return [_compared(None, paper) for _, paper in dai.quoting(name)]
 
 
-def figure1(name, rows, setting=None) -> Table:
+def figure1(name, rows) -> Table:
     """Test error and seconds of every method by both criteria, and what the paper quotes."""
-    dai.refuse_setting(f"fig1-{name}", setting)
     found = dai.of(rows, name)
     unit = dai.unit(name)
     criteria = dai.criteria(found)
-    headings = [f"{words}, {dai.criterion_words(key)}".removesuffix(", ") for key in criteria for words in (unit, "seconds", "rows")]
-    lines, cells = [], []
+    headings = [f"{said}, {dai.criterion_words(key)}".removesuffix(", ") for key in criteria for said in (unit, "seconds", "rows")]
+    lines, cells, compared = [], [], []
     for method, title in dai.METHODS.items():
         mine = {dai.criterion_of(run): run for run in found if run.method == method}
         paper = dai.quoted(name, method)
         if not mine and paper is None:
             continue
-        line = [title]
+        line = [words(title)]
         for key in criteria:
-            run = mine.get(key)
-            samples = run and run.row["params"].get("samples")
-            line += (
-                [DASH] * 3
-                if run is None
-                else [f"{run.error:.2f}{mark(_judged(run, paper))}", short(run.seconds), DASH if samples is None else count(samples)]
-            )
-            cells.append(
-                {
-                    "table": f"dai2014-fig1-{name}",
-                    "method": method,
-                    "criterion": key or None,
-                    "error": run and run.error,
-                    "ours": run and run.error,
-                    "dataset": name,
-                    "seconds": run and run.seconds,
-                    "seconds_nystrom": run and run.before,
-                    "samples": samples,
-                    "paper": paper,
-                    "verdict": _judged(run, paper),
-                }  # fmt: skip
-            )
+            cell, shown, tidy = _of_run(name, method, key, mine.get(key), paper)
+            line += shown
+            cells.append(tidy)
+            compared += [cell] if paper is not None else []
         preparing = next((run.before for run in mine.values() if run.before is not None), None)
-        lines.append([*line, DASH if preparing is None else short(preparing), DASH if paper is None else paper.text])
+        lines.append([*line, number(preparing, short), words(paper.text) if paper is not None else Cell()])
     notes = [_NOTES[name], "Seconds are of the steps. Making Nystrom features is apart, as the paper does not count it."]
     if any(method == "mlp" for method, _ in dai.quoting(name)):
         notes.append(
@@ -80,27 +64,43 @@ def figure1(name, rows, setting=None) -> Table:
         )
     section = Section("", ["method", *headings, "Nystrom features, s", "paper"], lines, dataset=name, methods=_TITLES)
     title = f"Dai et al. 2014, Figure 1: {name}"
-    return Table(f"dai2014-fig1-{name}", title, [section], notes + failures(rows) + machines(run.row for run in found), cells)
+    notes += failures(rows) + machines(run.row for run in found)
+    return Table(f"dai2014-fig1-{name}", title, [section], notes, cells, compared)
 
 
-def synthetic(rows, setting=None) -> Table:
+def _of_run(name, method, key, run, paper) -> tuple[Cell, list[Cell], dict]:
+    """A run's error beside the quoted one, all of its cells, and its line of CSV and JSON."""
+    cell, samples = _compared(run, paper), None if run is None else run.row["params"].get("samples")
+    seconds, before = (None, None) if run is None else (run.seconds, run.before)
+    shown = [cell, number(seconds, short), number(samples, count)]
+    tidy = {"table": f"dai2014-fig1-{name}", "method": method, "criterion": key or None, "error": cell.value, "ours": cell.value,
+            "dataset": name, "seconds": seconds, "seconds_nystrom": before, "samples": samples, "paper": paper,
+            "verdict": cell.verdict}  # fmt: skip
+    return cell, shown, tidy
+
+
+def synthetic(rows) -> Table:
     """The measured rate of doubly stochastic gradients to the exact solution of the same nu, and all methods after one pass."""
-    dai.refuse_setting("synthetic", setting)
     found = dai.of(rows, "synthetic")
     lines, cells = [], []
     for nu, seeds in sorted(dai.ripple(rows).items(), reverse=True):
         steps, values = dai.mean_curve(seeds)
         rate = dai.rate(seeds)
         noise = mean([dai.rate({seed: points}) for seed, points in seeds.items()])
-        shown = DASH if rate is None else f"{rate:.2f}" + ("" if noise is None or noise.sd is None else f" ± {noise.sd:.2f}")
-        lines.append([f"{nu:g}", count(len(seeds)), count(steps[-1]), f"{values[-1]:.2e}", shown, "-1"])
-        cell = {"nu": nu, "steps": steps[-1], "distance": values[-1], "slope": rate, "slope_sd": noise and noise.sd, "paper": -1.0}
+        sd = None if noise is None else noise.sd
+        slope = Cell(None if rate is None else Mean(rate, sd, len(seeds), rate, rate), decimals(2), "decimals")
+        lines.append([number(nu, general), number(len(seeds), count), number(steps[-1], count), number(values[-1], "{:.2e}".format), slope,
+                      words("-1")])  # fmt: skip
+        cell = {"nu": nu, "steps": steps[-1], "distance": values[-1], "slope": rate, "slope_sd": sd, "paper": -1.0}
         cells.append({"table": "dai2014-synthetic"} | cell)
     sections = [Section("distance to f*", ["nu", "seeds", "steps", "E|f - f*|^2", "slope", "theorem 4"], lines)] if lines else []
     others = [run for run in found if dai.label(run) == "synthetic-sc1"]
     if others:
-        compared = [[dai.METHODS.get(run.method, run.method), f"{run.row['score']:.4f}", short(run.seconds)] for run in others]
-        sections.append(Section("one pass (SC1)", ["method", "RMSE", "seconds"], compared))
+        beside = [
+            [words(dai.METHODS.get(run.method, run.method)), number(run.row["score"], decimals(4)), number(run.seconds, short)]
+            for run in others
+        ]
+        sections.append(Section("one pass (SC1)", ["method", "RMSE", "seconds"], beside))
         cells += [{"table": "dai2014-synthetic", "method": run.method, "rmse": run.row["score"], "seconds": run.seconds} for run in others]
     notes = [
         "f* is the exact kernel ridge solution of the training rows at the same nu; the mean is over the test rows and seeds.",
@@ -112,28 +112,83 @@ def synthetic(rows, setting=None) -> Table:
     )
 
 
-def complexity(rows, setting=None) -> Table:
+def complexity(rows) -> Table:
     """Measured powers of the number of rows beside the paper's powers of 1/epsilon; rows, features and ranks grow together."""
-    dai.refuse_setting("complexity", setting)
     found = dai.of(rows, "complexity")
     book, lines, cells = printed(__package__, "complexity"), [], []
+    compared: list[Cell] = []
     for method, entries in dai.costs(rows).items():
-        line = [dai.METHODS.get(method, method)]
-        for quantity in dai.COSTS:
-            ours, paper = dai.exponent(entries, quantity), book.get(("", "", method, quantity))
-            line.append(f"{DASH if ours is None else f'{ours:.2f}'} / {paper.text}")
-            cells.append(
-                {"table": "dai2014-complexity", "method": method, "quantity": quantity, "ours": ours, "paper": paper, "verdict": None}
-            )
-        lines.append(line)
-    section = Section("", ["method", *(words.partition(",")[0] for words in dai.COSTS.values())], lines)
+        line = {
+            quantity: number(dai.exponent(entries, quantity), decimals(2), paper=book.get(("", "", method, quantity)), pair=True)
+            for quantity in dai.COSTS
+        }
+        cells += [
+            {
+                "table": "dai2014-complexity",
+                "method": method,
+                "quantity": quantity,
+                "ours": cell.value,
+                "paper": cell.paper,
+                "verdict": None,
+            }
+            for quantity, cell in line.items()
+        ]
+        compared += [cell for cell in line.values() if cell.paper is not None]
+        lines.append([words(dai.METHODS.get(method, method)), *line.values()])
+    section = Section("", ["method", *(said.partition(",")[0] for said in dai.COSTS.values())], lines)
     notes = [
         "Every cell is ours / paper: the power of n, and of 1/epsilon, with n, features and rank all in proportion to 1/epsilon.",
         "The paper's further factor d, of all but the storage of methods with features, is not measured: d is fixed.",
         "Small sizes are ruled by costs that do not grow, so that measured powers are below the limit.",
     ]
-    return Table("dai2014-complexity", "Dai et al. 2014: computation and storage", [section], notes + machines(r.row for r in found), cells)
+    notes += machines(run.row for run in found)
+    return Table("dai2014-complexity", "Dai et al. 2014: computation and storage", [section], notes, cells, compared)
 
 
-TABLES = {f"fig1-{name}": unrun(partial(figure1, name), partial(_unrun, name)) for name in dai.DATA}
-TABLES |= {"synthetic": synthetic, "complexity": complexity}
+def choice(rows) -> Table:
+    """The held-out error of every setting tried, and the least; scores on test rows, which take no part, are left out."""
+    found = dai.of(rows, "choice")
+    sections, cells = [], []
+    for name in dict.fromkeys(dai.criterion_of(run) for run in found):
+        section, more = _chosen(name, [run for run in found if dai.criterion_of(run) == name])
+        sections.append(section)
+        cells += more
+    notes = [
+        "!: the least error on training rows that were held out. Seconds are of the steps on all training rows.",
+        "± is the standard deviation over seeds, of which each holds out rows of its own.",
+    ]
+    notes += failures(rows) + machines(run.row for run in found)
+    return Table("dai2014-choice", "Dai et al. 2014: settings by validation", sections, notes, cells)
+
+
+def _chosen(name, own) -> tuple[Section, list[dict]]:
+    """What was tried for one data set, with the least error marked."""
+    given = columns.of([run.row for run in own])
+    varying = [option for option in given.varying if option != "seed"]
+    settings: dict[tuple, tuple[dict, list]] = {}
+    for run, values in zip(own, given.values):
+        tried = {option: values.get(option) for option in varying}
+        settings.setdefault(tuple(tried.items()), (tried, []))[1].append(run)
+    errors = [mean_of([held_out(run) for run in runs]) for _, runs in settings.values()]
+    least = min(error.value for error in errors)
+    lines, cells = [], []
+    for (tried, runs), error in zip(settings.values(), errors):
+        chosen = len(settings) > 1 and error.value == least
+        shown = Cell(error, decimals(2), "decimals", note=" !" if chosen else "")
+        lines.append([*(words(columns.written(*one)) for one in tried.items()), shown, Cell(mean([run.seconds for run in runs]), short)])
+        found = {"held_out_error": error.value, "sd": error.sd, "n": error.n, "chosen": chosen}
+        cells.append({"table": "dai2014-choice", "setting": name, **tried, **found})
+    unit = "held-out MAE" if own[0].regression else "held-out error, %"
+    headings = [*map(columns.heading, varying), unit, "seconds"]
+    return Section(name, headings, lines, len(varying), dataset=own[0].row["dataset"]), cells
+
+
+def held_out(run) -> float:
+    """The error of the run's settings on held-out training rows, as Run.error has it of the test rows."""
+    params = run.row["params"]
+    return params["held_out_mae"] if run.regression else 100 * (1 - params["held_out_score"])
+
+
+TABLES = {f"fig1-{name}": Builder(f"dai2014-fig1-{name}", partial(figure1, name), unrun=partial(_unrun, name)) for name in dai.DATA} | {
+    name: Builder(f"dai2014-{name}", make) for name, make in (("synthetic", synthetic), ("complexity", complexity), ("choice", choice))
+}

@@ -1,11 +1,12 @@
 """The rows of a results file as the figures and tables of Sinha and Duchi 2016 want them: error and seconds over the number D."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 
-from rfx.errors import UsageError
 from rfx.records.result import having, seconds_train
+from rfx.reporting.seeds import Mean
 
 # data set -> what of the paper's it stands for; "" for itself, in the order of the paper
 DATA = {"a9a": "", "reuters": "", "reuters-money-fx": "reuters", "buzz": "", "covtype": "buzz"}
@@ -41,7 +42,7 @@ class Point:
         self.test.append(100 * (1 - row["score"]))
         if row["params"].get("train_score") is not None:
             self.train.append(100 * (1 - row["params"]["train_score"]))
-        self.seconds.append(seconds_train(row))
+        self.seconds.append(seconds_train(row) or 0.0)
         self.size.append(row["n_features"])
         self.held_out.append(_held_out(row))
         self.rows.append(row)
@@ -56,25 +57,14 @@ def _held_out(row) -> float | None:
     return min(100 * one[-1] for one in steps[-1]["tried"]) if steps else None
 
 
-def choose_setting(rows, name: str, setting: str | None) -> str:
-    """The setting asked for, or the first that has rows.
-
-    Raises UsageError for one that there is not.
-    """
-    if setting is not None and setting not in SETTINGS:
-        raise UsageError(f"--setting {setting}: sinha2016-{name} has the settings {', '.join(SETTINGS)}")
-    return setting or next((one for one in SETTINGS if of(rows, label(name, one))), next(iter(SETTINGS)))
-
-
 def label(name: str, setting: str) -> str:
     """The label of the rows of a setting."""
     return f"{name}-{_LABELS.get(setting, setting)}"
 
 
-def refuse_setting(name: str, setting) -> None:
-    """Raise UsageError for a setting where there are none."""
-    if setting is not None:
-        raise UsageError(f"--setting {setting}: sinha2016-{name} has no settings")
+def settings(name: str) -> dict[str, str]:
+    """The settings of a table or figure, each with the label of its rows."""
+    return {setting: label(name, setting) for setting in SETTINGS}
 
 
 def of(rows, name: str) -> list[dict]:
@@ -137,10 +127,10 @@ def targets(dataset: str, found: list[dict[object, Point]]) -> list[float]:
     """The test errors whose price is asked for: the fixed ones, or the least of each method, rounded up to a tenth of a percent."""
     if dataset in TARGETS:
         return list(TARGETS[dataset])
-    least = [mean(best(points)[1].test) for points in found if points]
+    least = [min(mean(point.test) for point in points.values()) for points in found if points]
     return sorted({-(-round(1000 * error) // 100) / 10 for error in least}, reverse=True)
 
 
-def spread(values, places: int = 2) -> str:
-    """3.14 or, of several, 3.14 ± 0.05: the mean and the standard deviation."""
-    return f"{mean(values):.{places}f}" + (f" ± {stdev(values):.{places}f}" if len(values) > 1 else "")
+def over(values: Sequence[float]) -> Mean:
+    """The mean over the seeds and its standard deviation."""
+    return Mean(mean(values), stdev(values) if len(values) > 1 else None, len(values), min(values), max(values))

@@ -6,10 +6,9 @@ the rows of all of them.
 
 from dataclasses import dataclass, field
 
-from rfx.errors import UsageError
 from rfx.records.result import having, seconds_train
 from rfx.reporting.printed import curves
-from rfx.reporting.seeds import Mean, mean, verdict
+from rfx.reporting.seeds import mean, verdict
 
 SETTINGS = {
     "paper": "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors' programs, where most runs "
@@ -39,7 +38,7 @@ _ROWS = {"cadata": 16512, "census": 18186, "ijcnn1": 35000, "cod-rna": 49437, "c
 class Curve:
     """One method on one data set. ours and authors: place on the axis (gamma, R, threads) -> quantities by name.
 
-    Of several seeds ours are means; `sd` has the standard deviations by name, `runs` how many, `lams` and `gammas` all there are.
+    Ours are means over the seeds; `means` has them with their deviations by name, `runs` how many there are, `lams` and `gammas` all.
     """
 
     dataset: str
@@ -60,9 +59,9 @@ class Curve:
 
     def band(self, name: str) -> tuple[list, list, list]:
         """Places, mean - sd and mean + sd of a quantity of ours, where there are several runs."""
-        known = [place for place in sorted(self.ours) if (self.ours[place].get("sd") or {}).get(name) is not None]
-        points = [self.ours[place] for place in known]
-        return known, [one[name] - one["sd"][name] for one in points], [one[name] + one["sd"][name] for one in points]
+        means = {place: self.ours[place].get("means", {}).get(name) for place in sorted(self.ours)}
+        known = [(place, one.value, one.sd) for place, one in means.items() if one is not None and one.sd is not None]
+        return [place for place, *_ in known], [value - sd for _, value, sd in known], [value + sd for _, value, sd in known]
 
 
 def heading(dataset: str) -> str:
@@ -84,25 +83,13 @@ def better(dataset: str, value: float, than: float) -> bool:
 
 def judged(dataset: str, name: str, ours: dict, authors: dict) -> str | None:
     """Ours against the authors' (see rfx.reporting.seeds): of test performance alone, where several seeds say its noise."""
-    value, sd = ours.get(name), (ours.get("sd") or {}).get(name)
-    if name != "test" or value is None or sd is None:
-        return None
-    return verdict(Mean(value, sd, ours["runs"], value, value), authors.get(name), "low" if dataset in REGRESSION else "high")
+    found = ours.get("means", {}).get(name)
+    return verdict(found, authors.get(name), "low" if dataset in REGRESSION else "high") if name == "test" else None
 
 
-def choose_setting(rows: list[dict], figure: str, setting: str | None) -> str:
-    """The setting asked for, else the first that has rows; UsageError for one that there is not."""
-    labels = {row["params"].get("label") for row in rows}
-    setting = setting or next((name for name in SETTINGS if f"{figure}-{name}" in labels), "paper")
-    if setting not in SETTINGS:
-        raise UsageError(f"--setting {setting}: wu2016-{figure} has {', '.join(SETTINGS)}")
-    return setting
-
-
-def refuse_setting(name: str, setting: str | None) -> None:
-    """UsageError for a setting of a table or figure that has none."""
-    if setting:
-        raise UsageError(f"--setting {setting}: wu2016-{name} has no settings")
+def settings(figure: str) -> dict[str, str]:
+    """The settings of a figure, each with the label of its rows."""
+    return {name: f"{figure}-{name}" for name in SETTINGS}
 
 
 def of_figure(rows: list[dict], figure: str, setting: str | None = None) -> list[dict]:
@@ -125,12 +112,12 @@ def quantities(row: dict) -> dict:
 
 
 def over_seeds(rows: list[dict]) -> dict:
-    """The quantities of rows that differ in the seed, the newest of each seed: their means, `sd`, `runs`, `lams` and `gammas`."""
+    """The quantities of rows that differ in the seed, the newest of each seed: their means, `means`, `runs`, `lams` and `gammas`."""
     points = [quantities(row) for row in {row["seed"]: row for row in rows}.values()]
     means = {name: mean([point[name] for point in points]) for name in points[0] if name != "converged"}
     flags = [point["converged"] for point in points if point["converged"] is not None]
     return {name: None if one is None else one.value for name, one in means.items()} | {
-        "converged": all(flags) if flags else None, "runs": len(points), "sd": {name: one.sd for name, one in means.items() if one},
+        "converged": all(flags) if flags else None, "runs": len(points), "means": {name: one for name, one in means.items() if one},
         "lams": [point["lam"] for point in points], "gammas": [point["gamma"] for point in points],
     }  # fmt: skip
 

@@ -2,18 +2,16 @@
 
 from rfx.data import registry
 from rfx.papers.wu2016 import curves as wu2016
+from rfx.reporting.builders import Builder
+from rfx.reporting.cells import DASH, Cell, Section, Table, count, decimals, general, number, short, words
 from rfx.reporting.printed import printed
-from rfx.reporting.seeds import LEGEND, mark, spread
-from rfx.reporting.tables import DASH, Section, Table, count, failures, machines, short
+from rfx.reporting.seeds import LEGEND, Mean
+from rfx.reporting.tables import failures, machines
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}
 _PAIRS = "Every cell is ours / paper; a dash: not run, or not printed."
 _CURVES = "Every cell is ours / authors' plot data; a dash: not run, or not there; *: the solver did not converge."
-
-
-def _score(value):
-    return f"{value:.4f}"
-
+_score = decimals(4)
 
 # name in wu2016.quantities -> heading, how it is written
 _SWEPT = {
@@ -25,48 +23,42 @@ _TIMED = ("seconds", "speedup", "low", "high", "steps", "kappa", "runs")
 _COMPARED = {"test": ("test", _score), "seconds": ("training, s", short), "memory": ("memory, MiB", count)}
 
 
-def table1(rows, setting=None) -> Table:
+def table1(rows) -> Table:
     """The data sets' sizes as counted in the data that was trained and tested on, beside the printed ones."""
-    wu2016.refuse_setting("table1", setting)
     book = printed(__package__, "table1")
     rows = [row for row in rows if row["dataset"] in wu2016.DATA]
     counted = {row["dataset"]: row for row in rows if row["status"] == "ok" and row["split"] == "wu2016"}
-    lines, cells, notes = [], [], [_PAIRS]
+    made = Table("wu2016-table1", "Wu et al. 2016, Table 1: properties of the data sets", [], [_PAIRS], [])
+    lines, tidy = [], []
     for name, stands_for in wu2016.DATA.items():
         row = counted.get(name)
         if row is None and (stands_for or (name, "", "", "n_train") not in book):
             continue
-        line = []
-        for field, heading in _PROPERTIES.items():
-            ours, paper = row and _property(row, field), book.get((name, "", "", field))
-            line.append(f"{DASH if ours is None else count(ours)} / {paper.text if paper is not None else DASH}")
-            cells.append(
-                {
-                    "table": "wu2016-table1",
-                    "dataset": name,
-                    "stands_for": stands_for or None,
-                    "field": field,
-                    "ours": ours,
-                    "paper": paper,
-                    "verdict": None if None in (ours, paper) else "equal" if ours == paper else "differs",
-                }
-            )
-            if None not in (ours, paper) and ours != paper:
-                notes.append(f"Mismatch: {name}: {heading} is {count(ours)} in the data, {paper.text} in the paper.")
-        lines.append([wu2016.heading(name), *line, _files(name)])
-        notes += _drawn(name) if row else []
-    section = Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)  # of no method
-    notes += [
+        line = {field: _counted(row and _property(row, field), book.get((name, "", "", field))) for field in _PROPERTIES}
+        of: dict[str, object] = {"table": made.name, "dataset": name, "stands_for": stands_for or None}
+        tidy += [of | {"field": field, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict} for field, cell in line.items()]
+        made.compared += [cell for cell in line.values() if cell.paper is not None]
+        made.notes += [_mismatch(name, field, cell) for field, cell in line.items() if cell.verdict == "differs"]
+        lines.append([words(wu2016.heading(name)), *line.values(), words(_files(name))])
+        made.notes += _drawn(name) if row else []
+    made.sections = [Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)]  # of no method
+    made.notes += [
         "A regression set has one class, as in the paper.",
         "acoustic: the paper's 78,823 training rows are the file's; the authors' programs report 38 fewer, 78,785.",
     ]
-    return Table(
-        "wu2016-table1",
-        "Wu et al. 2016, Table 1: properties of the data sets",
-        [section],
-        notes + failures(wu2016.of_figure(rows, "table1")) + machines(counted.values()),
-        cells,
-    )
+    made.notes += failures(wu2016.of_figure(rows, "table1")) + machines(counted.values())
+    made.cells = tidy
+    return made
+
+
+def _counted(ours, paper) -> Cell:
+    """A count of ours beside the paper's: equal or not, which the text does not mark."""
+    verdict = None if None in (ours, paper) else "equal" if ours == paper else "differs"
+    return number(ours, count, paper=paper, pair=True, verdict=verdict, marked=False)
+
+
+def _mismatch(name, field, cell) -> str:
+    return f"Mismatch: {name}: {_PROPERTIES[field]} is {count(cell.value)} in the data, {cell.paper.text} in the paper."
 
 
 def _property(row, field):
@@ -90,40 +82,37 @@ def _drawn(name) -> list[str]:
     return []
 
 
-def _sweep_table(figure, title, axis, axis_heading, write_axis):
-    def build(rows, setting=None) -> Table:
-        setting = wu2016.choose_setting(rows, figure, setting)
+def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
+    """The table of figure 3 or 4: a section a data set, a line for each place on the axis."""
+
+    def make(rows, setting) -> Table:
         sections, cells = [], []
+        compared: list[Cell] = []
         swept = wu2016.sweep(rows, figure, setting)
         shown = [curve.dataset for curve in _shown(swept)]
         for curve in swept:
             lines = []
             for place in curve.places:
                 ours, authors = curve.ours.get(place, {}), curve.authors.get(place, {})
-                lines.append(
-                    [write_axis(place), *(_pair(curve.dataset, ours, authors, name, write) for name, (_, write) in _SWEPT.items())]
-                )
+                line = {name: _pair(curve.dataset, ours, authors, name, write) for name, (_, write) in _SWEPT.items()}
+                lines.append([number(place, write_axis), *line.values()])
+                of = {"table": f"wu2016-{figure}", "setting": setting, "dataset": curve.dataset, "method": "rb", axis: place}
                 cells += [
-                    {"table": f"wu2016-{figure}", "setting": setting, "dataset": curve.dataset, "method": "rb", axis: place, "field": name,
-                     "ours": ours.get(name), "paper": authors.get(name), "converged": ours.get("converged"),
-                     "verdict": wu2016.judged(curve.dataset, name, ours, authors)}
-                    for name in _SWEPT
-                ]  # fmt: skip
+                    of | {"field": name, "ours": cell.value, "paper": cell.paper, "converged": cell.converged, "verdict": cell.verdict}
+                    for name, cell in line.items()
+                ]
+                compared += line.values()
             if curve.dataset not in shown:
                 continue
             gammas = "" if axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
-            sections.append(
-                Section(
-                    f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})",
-                    [axis_heading, *(heading for heading, _ in _SWEPT.values())],
-                    lines,
-                    dataset=curve.dataset,
-                    methods=dict.fromkeys(range(1, len(_SWEPT) + 1), "rb"),
-                )
-            )
-        return _table(figure, title, setting, sections, rows, cells)
+            heading = f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})"
+            heads = [axis_heading, *(heading for heading, _ in _SWEPT.values())]
+            methods = dict.fromkeys(range(1, len(_SWEPT) + 1), "rb")
+            sections.append(Section(heading, heads, lines, dataset=curve.dataset, methods=methods))
+        made = Table(f"wu2016-{figure}", f"{title}; setting: {setting}", sections, [], cells)
+        return _finished(made, figure, setting, rows, compared)
 
-    return build
+    return Builder(f"wu2016-{figure}", make, wu2016.settings(figure), unrun=lambda: make([], next(iter(wu2016.SETTINGS))).compared)
 
 
 def _shown(found):
@@ -140,31 +129,20 @@ def _gammas(curve) -> str:
     return texts[0] if texts[0] == texts[1] else " / ".join(texts)
 
 
-def figure5(rows, setting=None) -> Table:
+def figure5(rows, setting) -> Table:
     """Test performance, training time and memory of all methods over R, and what a given test performance costs each."""
-    setting = wu2016.choose_setting(rows, "fig5", setting)
     by_data: dict[str, dict[str, wu2016.Curve]] = {}
     found = wu2016.comparison(rows, setting)
     shown = [curve.dataset for curve in _shown(found)]
     for curve in found:
         by_data.setdefault(curve.dataset, {})[curve.method] = curve
     sections, cells = [], []
-    for dataset, own in by_data.items():
-        lines = []
-        # the exact kernel, at 0, has every row: it comes last
-        places = {place for curve in own.values() for place in curve.places if place <= 1024}
-        own |= {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS if method not in own}
-        for place in sorted(places, key=lambda place: (place == 0, place)):
-            points = [(method, own[method].ours.get(place, {}), own[method].authors.get(place, {})) for method in wu2016.METHODS]
-            for name, (heading, write) in _COMPARED.items():
-                label = ("all" if place == 0 else count(place)) if name == "test" else ""
-                lines.append([label, heading, *(_pair(dataset, ours, authors, name, write) for _, ours, authors in points)])
-                cells += [
-                    {"table": "wu2016-fig5", "setting": setting, "dataset": dataset, "method": method, "n_features": place or None,
-                     "field": name, "ours": ours.get(name), "paper": authors.get(name), "converged": ours.get("converged"),
-                     "verdict": wu2016.judged(dataset, name, ours, authors)}
-                    for method, ours, authors in points if ours or authors
-                ]  # fmt: skip
+    compared: list[Cell] = []
+    for dataset, curves in by_data.items():
+        own = curves | {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS if method not in curves}
+        lines, known = _compared(dataset, own)
+        compared += [cell for cell, _ in known]
+        cells += [{"table": "wu2016-fig5", "setting": setting, "dataset": dataset} | line for _, line in known]
         if dataset not in shown:
             continue
         columns = ["R", "", *wu2016.METHODS.values()]
@@ -177,46 +155,51 @@ def figure5(rows, setting=None) -> Table:
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
     notes = ["To reach a test performance: the quickest run that does; the authors' other methods go up to R = 65,536.",
              f"Memory: {wu2016.MEMORY}"]  # fmt: skip
-    return _table("fig5", title, setting, sections, rows, cells, notes)
+    return _finished(Table("wu2016-fig5", f"{title}; setting: {setting}", sections, notes, cells), "fig5", setting, rows, compared)
 
 
-def _reached(dataset, own, wanted, setting):
+def _compared(dataset, own) -> tuple[list[list[Cell]], list[tuple[Cell, dict]]]:
+    """The lines of one data set of figure 5, and of each point that there is its cells and what they are in CSV and JSON."""
+    lines, known = [], []
+    # the exact kernel, at 0, has every row: it comes last
+    places = {place for curve in own.values() for place in curve.places if place <= 1024}
+    for place in sorted(places, key=lambda place: (place == 0, place)):
+        points = [(method, own[method].ours.get(place, {}), own[method].authors.get(place, {})) for method in wu2016.METHODS]
+        for name, (heading, write) in _COMPARED.items():
+            label = ("all" if place == 0 else count(place)) if name == "test" else ""
+            line = [_pair(dataset, ours, authors, name, write) for _, ours, authors in points]
+            lines.append([words(label), words(heading), *line])
+            for (method, ours, authors), cell in zip(points, line):
+                if ours or authors:
+                    of = {"method": method, "n_features": place or None, "field": name, "ours": cell.value, "paper": cell.paper}
+                    known.append((cell, of | {"converged": cell.converged, "verdict": cell.verdict}))
+    return lines, known
+
+
+def _reached(dataset, own, wanted, setting) -> tuple[Section, list[dict]]:
     """The section and cells of what it costs each method to be as good as the authors' rb at R = 128."""
     found = {method: {whose: wu2016.reach(own[method], whose, wanted) for whose in ("ours", "authors")} for method in wu2016.METHODS}
     lines, cells = [], []
     for name, (heading, write) in {"R": ("R", count), "seconds": ("training, s", short), "memory": ("memory, MiB", count)}.items():
         line = []
         for method, both in found.items():
-            values = {whose: None if at is None else at[0] or None if name == "R" else at[1].get(name) for whose, at in both.items()}
-            line.append(" / ".join(DASH if value is None else write(value) for value in values.values()))
-            cells.append(
-                {
-                    "table": "wu2016-fig5",
-                    "setting": setting,
-                    "dataset": dataset,
-                    "method": method,
-                    "n_features": None,
-                    "field": f"{name} to reach {wanted:g}",
-                    "ours": values["ours"],
-                    "paper": values["authors"],
-                }
-            )
-        lines.append([heading, *line])
+            ours, authors = (None if at is None else at[0] or None if name == "R" else at[1].get(name) for at in both.values())
+            line.append(number(ours, write, paper=_plain(authors), pair=True))
+            of = {"table": "wu2016-fig5", "setting": setting, "dataset": dataset, "method": method, "n_features": None}
+            cells.append(of | {"field": f"{name} to reach {wanted:g}", "ours": ours, "paper": authors})
+        lines.append([words(heading), *line])
     title = f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R = 128"
     return Section(title, ["", *wu2016.METHODS.values()], lines, dataset=dataset, methods=_TITLES), cells
 
 
-def figure6(rows, setting=None) -> Table:
+def figure6(rows) -> Table:
     """Seconds and speed-up of parallel coordinate descent over threads."""
-    wu2016.refuse_setting("fig6", setting)
     lines, cells = [], []
     for curve in wu2016.speedups(rows):
         for threads, point in sorted(curve.ours.items()):
-            mark = "" if point["converged"] else "*"
-            spread = f"{point['speedup']:.2f} ({point['low']:.2f} to {point['high']:.2f})" if point["speedup"] else DASH
-            kappa = DASH if point["kappa"] is None else short(point["kappa"])
-            lines.append([curve.dataset, curve.method, count(threads), short(point["seconds"]) + mark, spread, count(point["steps"]), kappa,
-                          count(point["runs"])])  # fmt: skip
+            seconds = number(point["seconds"], short, converged=bool(point["converged"]))
+            lines.append([words(curve.dataset), words(curve.method), number(threads, count), seconds, speedup_cell(point),
+                          number(point["steps"], count), number(point["kappa"], short), number(point["runs"], count)])  # fmt: skip
             cells += [{"table": "wu2016-fig6", "dataset": curve.dataset, "method": curve.method, "threads": threads, "field": name,
                        "ours": point[name], "converged": point["converged"]} for name in _TIMED]  # fmt: skip
     columns = ["data set", "method", "threads", "training, s", "speed-up", "passes", "kappa", "runs"]
@@ -229,30 +212,50 @@ def figure6(rows, setting=None) -> Table:
     return Table("wu2016-fig6", title, [Section("", columns, lines, 3)], notes, cells)
 
 
-def _pair(dataset: str, ours: dict, authors: dict, name: str, write) -> str:
-    star = "*" if name == "test" and ours.get("converged") is False else ""
-    texts = [DASH if point.get(name) is None else write(point[name]) for point in (ours, authors)]
-    if name in ("test", "train") and ours.get(name) is not None:
-        texts[0] = spread(ours[name], ours["sd"].get(name), write)
-    return f"{texts[0]}{star} / {texts[1]}{mark(wu2016.judged(dataset, name, ours, authors))}"
+def speedup_cell(point) -> Cell:
+    """The median speed-up over the seeds, with its range."""
+    if not point["speedup"]:
+        return Cell()
+    return Cell(Mean(point["speedup"], None, point["runs"], point["low"], point["high"]), decimals(2), "range")
 
 
-def _table(figure, title, setting, sections, rows, cells, notes=()):
+def _plain(value: float | None) -> float | None:
+    """A number of the authors' plot data, written with as many digits as ours, not with theirs."""
+    return None if value is None else float(value)
+
+
+def _pair(dataset: str, ours: dict, authors: dict, name: str, write) -> Cell:
+    """Ours beside the authors': of performance with the noise over the seeds, of test performance judged by it."""
+    return Cell(
+        ours.get("means", {}).get(name),
+        write,
+        "deviation" if name in ("test", "train") else "",
+        _plain(authors.get(name)),
+        pair=True,
+        verdict=wu2016.judged(dataset, name, ours, authors),
+        converged=ours.get("converged"),
+        marked=name == "test",
+    )
+
+
+def _finished(made: Table, figure, setting, rows, compared) -> Table:
+    """A table of ours beside the authors' plot data with its notes, and what it compares."""
     own = wu2016.of_figure(rows, figure, setting)
     used = [row for row in own if row["status"] == "ok"]
     runs = len({row["seed"] for row in used})
     seeds = [f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a single run.", LEGEND] if runs > 1 else []
-    notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *notes]
-    notes += [*seeds, *([f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}"] if used else [])]
-    notes += [f"Differs from the paper: {text}" for text in wu2016.AUTHORS]
-    return Table(f"wu2016-{figure}", f"{title}; setting: {setting}", sections, notes + failures(own) + machines(used), cells)
+    made.notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *made.notes]
+    made.notes += [*seeds, *([f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}"] if used else [])]
+    made.notes += [f"Differs from the paper: {text}" for text in wu2016.AUTHORS]
+    made.notes += failures(own) + machines(used)
+    made.compared = [cell for cell in compared if cell.paper is not None]
+    return made
 
 
 TABLES = {
-    "table1": table1,
-    "fig3": _sweep_table("fig3", "Wu et al. 2016, Figure 3: random binning while sigma varies, R = 128", "gamma", "1/sigma",
-                                lambda value: f"{value:g}"),
-    "fig4": _sweep_table("fig4", "Wu et al. 2016, Figure 4: random binning while R varies, sigma fixed", "n_grids", "R", count),
-    "fig5": figure5,
-    "fig6": figure6,
-}  # fmt: skip
+    "table1": Builder("wu2016-table1", table1, unrun=lambda: table1([]).compared),
+    "fig3": _swept("fig3", "Wu et al. 2016, Figure 3: random binning while sigma varies, R = 128", "gamma", "1/sigma", general),
+    "fig4": _swept("fig4", "Wu et al. 2016, Figure 4: random binning while R varies, sigma fixed", "n_grids", "R", count),
+    "fig5": Builder("wu2016-fig5", figure5, wu2016.settings("fig5"), unrun=lambda: figure5([], "paper").compared),
+    "fig6": Builder("wu2016-fig6", figure6),
+}

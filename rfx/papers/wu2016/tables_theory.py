@@ -2,31 +2,33 @@
 
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.wu2016 import theory
-from rfx.plans.catalogue import of_plan
-from rfx.reporting.seeds import mean
-from rfx.reporting.tables import DASH, Section, Table, count, failures, machines, short
+from rfx.papers.wu2016.tables import speedup_cell
+from rfx.reporting.builders import Builder
+from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
+from rfx.reporting.seeds import mean_of
+from rfx.reporting.tables import failures, machines
 
 
-def theorem1(rows, setting=None) -> Table:
+def theorem1(rows) -> Table:
     """A section for each data set, penalty and gamma: R, kappa R, what is above the limit, the bound's last term and the bound."""
     lines, cells, summary = [], [], []
-    for case in theory.cases(rows, setting):
+    for case in theory.cases(rows):
         slope, reference = case.slope(), case.reference
+        of = [words(case.dataset), words(case.penalty), number(case.gamma, general)]
         for size, above, _ in zip(*case.points()):
             bound = reference.bound(size, case.curvature, case.kappa) if case.penalty == "L1" else None
-            infinite = bound == float("inf")
-            text = DASH if bound is None else "infinite" if infinite else f"{short(bound)}{', vacuous' if bound >= reference.zero else ''}"
-            objective = mean(case.excess.values[size])
-            product = case.kappa * size
-            lines.append([case.dataset, case.penalty, f"{case.gamma:g}", count(size), short(product), f"{objective.value:.5f}",
-                          f"{above:.5f}", f"{above / case.scale * product:.3g}", text])  # fmt: skip
+            objective, product = mean_of(case.excess.values[size]).value, case.kappa * size
+            lines.append([*of, number(size, count), number(product, short), number(objective, decimals(5)), number(above, decimals(5)),
+                          number(above / case.scale * product, "{:.3g}".format), bound_cell(bound, reference.zero)])  # fmt: skip
             cells.append({"table": "wu2016-theorem1", "dataset": case.dataset, "penalty": case.penalty, "gamma": case.gamma,
-                          "n_grids": size, "kappa": case.kappa, "objective": objective.value, "above": above,
-                          "bound": None if infinite else bound, "slope": slope, "scale": case.scale})  # fmt: skip
-        wasted = count(reference.wasted(case.curvature, case.kappa)) if case.penalty == "L1" else DASH
-        summary.append([case.dataset, case.penalty, f"{case.gamma:g}", short(case.kappa), DASH if slope is None else f"{slope:.2f}",
-                        f"{reference.norm:.3g}", f"{reference.zero:.4f}", f"{reference.value:.4f}",
-                        f"{case.excess.limit if case.penalty == 'L1' else reference.objective:.4f}", wasted])  # fmt: skip
+                          "n_grids": size, "kappa": case.kappa, "objective": objective, "above": above,
+                          "bound": None if bound == float("inf") else bound, "slope": slope, "scale": case.scale})  # fmt: skip
+        first = case.penalty == "L1"
+        wasted = reference.wasted(case.curvature, case.kappa) if first else None
+        summary.append([*of, number(case.kappa, short), number(slope, decimals(2)), number(reference.norm, "{:.3g}".format),
+                        *(number(value, decimals(4)) for value in (reference.zero, reference.value,
+                                                                   case.excess.limit if first else reference.objective)),
+                        number(wasted, count)])  # fmt: skip
     columns = ["data set", "penalty", "1/sigma", "R", "kappa R", "objective", "above the limit", "x kappa R / (beta ||w*||^2)", "bound"]
     heads = ["data set", "penalty", "1/sigma", "kappa", "slope", "||w*||", "F(0)", "F(w*)", "limit", "c"]
     sections = [Section("slopes against R, and what the bound is made of", heads, summary, 3), Section("all R", columns, lines, 4)]
@@ -40,10 +42,15 @@ def theorem1(rows, setting=None) -> Table:
     return Table("wu2016-theorem1", "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R", sections, notes, cells)
 
 
-@of_plan("fig6")
-def speedup(rows, setting=None) -> Table:
+def bound_cell(bound: float | None, zero: float) -> Cell:
+    """A bound, which is vacuous from the objective of zero weights on."""
+    if bound == float("inf"):
+        return words("infinite")
+    return number(bound, short, note=", vacuous" if bound is not None and bound >= zero else "")
+
+
+def speedup(rows) -> Table:
     """Each data set and method of Figure 6: predicted and measured speed-up by threads, and equation 30's with kappa + 1."""
-    wu2016.refuse_setting("speedup", setting)
     sizes, lines, cells = theory.sizes(rows), [], []
     for curve in wu2016.speedups(rows):
         if (curve.dataset, curve.method) not in sizes:
@@ -52,9 +59,9 @@ def speedup(rows, setting=None) -> Table:
         kappa = bins / grids
         for threads, point in sorted(curve.ours.items()):
             expected = theory.predicted(threads, grids, bins)
-            measured = f"{point['speedup']:.2f} ({point['low']:.2f} to {point['high']:.2f})" if point["speedup"] else DASH
-            lines.append([curve.dataset, curve.method, count(grids), count(round(bins)), short(kappa), count(threads), f"{expected:.2f}",
-                          measured, short(theory.limit(1.0, kappa))])  # fmt: skip
+            lines.append([words(curve.dataset), words(curve.method), number(grids, count), number(round(bins), count), number(kappa, short),
+                          number(threads, count), number(expected, decimals(2)), speedup_cell(point),
+                          number(theory.limit(1.0, kappa), short)])  # fmt: skip
             cells.append({"table": "wu2016-speedup", "dataset": curve.dataset, "method": curve.method, "threads": threads, "kappa": kappa,
                           "predicted": expected, "ours": point["speedup"]})  # fmt: skip
     columns = ["data set", "method", "R", "D", "kappa", "threads", "equation 29", "measured", "equation 30"]
@@ -64,4 +71,4 @@ def speedup(rows, setting=None) -> Table:
     return Table("wu2016-speedup", title, [Section("", columns, lines, 2)], notes, cells)
 
 
-TABLES = {"theorem1": theorem1, "speedup": speedup}
+TABLES = {"theorem1": Builder("wu2016-theorem1", theorem1), "speedup": Builder("wu2016-speedup", speedup, plan="fig6")}

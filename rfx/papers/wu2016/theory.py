@@ -46,7 +46,7 @@ class Case:
         """R, the mean above the limit, its deviation over the seeds."""
         if self.penalty == "L1":
             return self.excess.above()
-        found = [(size, seeds.mean(own)) for size, own in self.excess.values.items()]
+        found = [(size, seeds.mean_of(own)) for size, own in self.excess.values.items()]
         return [size for size, _ in found], [own.value - self.reference.objective for _, own in found], [own.sd or 0.0 for _, own in found]
 
     @property
@@ -56,36 +56,32 @@ class Case:
 
     def slope(self) -> float | None:
         """Of the points against R, both axes logarithmic; None of fewer than three."""
-        import numpy as np
-
         if self.penalty == "L1":
             return self.excess.slope
         known = [(size, mean) for size, mean, _ in zip(*self.points()) if mean > 0]
-        return float(np.polyfit(*np.log(np.array(known)).T, 1)[0]) if len(known) > 2 else None
+        return seeds.slope(known) if len(known) > 2 else None
 
 
-def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
+def cases(rows) -> list[Case]:
     """Data sets, gammas and penalties that have a row of the exact machine and two sizes of random binning, by data set.
 
-    Raises UsageError for a setting: there is none; DataError where there is no such case.
+    Raises DataError where there is no such case.
     """
-    wu2016.refuse_setting(LABEL, setting)
     # the newest of a run that was made twice
-    own = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
-    own = [row for row in having(own.values(), "objective", "lam") if _gamma(row)]
+    newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
+    own = [(gamma, row) for row in having(newest.values(), "objective", "lam") if (gamma := _gamma(row))]
     found = []
-    for exact in own:
+    for gamma, exact in own:
         if exact["method"] != "kernel" or not Reference.there(exact):
             continue
-        gamma = _gamma(exact)
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
-            alike = [row for row in own if (row["dataset"], row["method"], _gamma(row)) == (exact["dataset"], method, gamma)]
+            alike = [row for width, row in own if (row["dataset"], row["method"], width) == (exact["dataset"], method, gamma)]
             alike = [row for row in having(alike, "params.kappa", "params.kappa_bound") if isinstance(row["params"].get("n_grids"), int)]
             excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
             if excess:
-                kappa = seeds.mean([row["params"]["kappa_bound"] for row in alike]).value
+                kappa = seeds.mean_of([row["params"]["kappa_bound"] for row in alike]).value
                 curvature = losses.get_loss(exact["params"]["loss"]).curvature
-                reference = Reference.of(exact, seeds.mean([row["params"]["kappa"] for row in alike]).value)
+                reference = Reference.of(exact, seeds.mean_of([row["params"]["kappa"] for row in alike]).value)
                 found.append(Case(exact["dataset"], gamma, penalty, reference, excess, kappa, curvature))
     if not found:
         raise DataError("the results file has no exact machine with random binning at two R; rfx run wu2016-theorem1 makes them")
@@ -110,7 +106,7 @@ def limit(share: float, kappa: float) -> float:
 def sizes(rows: list[dict]) -> dict[tuple[str, str], tuple[int, float]]:
     """(data set, method) of Figure 6's rows -> (R, D) of equation 29, the median D of the seeds; of sparse-rf, every row of which has
     all features, R = D."""
-    found = {}
+    found: dict[tuple[str, str], tuple[int, list[float]]] = {}
     for row in wu2016.of_figure(rows, "fig6"):
         if row["status"] == "ok":
             grids = row["params"].get("n_grids")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.records.result import having
+from rfx.reporting.seeds import Mean
 
 LABEL = "figure1"
 DATA = {
@@ -101,14 +102,12 @@ def panel_of(row) -> str:
     return "ijcnn1-tr" if (row["dataset"], row["split"]) == ("ijcnn1", "wu2016") else row["dataset"]
 
 
-def found(rows, setting=None) -> dict[str, tuple[dict[str, Curves], Line | None]]:
+def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
     """Data set -> (its curves by their keys, the kernel's line), in the paper's order.
 
     Of rows that differ in nothing but when they were made the last counts, of several lambdas the one run last. Raises
-    UsageError for a setting, DataError where no rows are the figure's.
+    DataError where no rows are the figure's.
     """
-    if setting:
-        raise UsageError(f"--setting {setting}: yen2014-figure1 has no settings")
     rows = having(rows, "lam", "n_train", "seed", "model_size")
     mine = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == LABEL and panel_of(row) in DATA]
     panels = {}
@@ -140,6 +139,7 @@ def line(rows, curves: Curves) -> Line | None:
     return Line(rows[0]["lam"], seeds, bounds, [1 - row["score"] for row in rows], [row["seconds_fit"] for row in rows])
 
 
-def spread(values) -> tuple[float, float | None]:
-    """Mean and standard deviation, None for one value."""
-    return float(np.mean(values)), None if len(values) < 2 else float(np.std(values, ddof=1))
+def over(values) -> Mean:
+    """The mean of values and their standard deviation, None for one value."""
+    sd = None if len(values) < 2 else float(np.std(values, ddof=1))
+    return Mean(float(np.mean(values)), sd, len(values), min(values), max(values))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rfx import losses
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 from rfx.records.result import having
 from rfx.reporting.suboptimality import Excess, Reference
 
@@ -39,16 +39,14 @@ class Case:
         return one.wasted(self.curvature) + int(2 * self.curvature * one.norm**2 / (one.zero - one.value)) + 1
 
 
-def cases(rows: list[dict], setting: str | None = None) -> list[Case]:
+def cases(rows) -> list[Case]:
     """The data sets and kernels that have a row of the exact machine and two sizes of sparse-rf.
 
-    Raises UsageError for a setting: there is none; DataError where there is no such case.
+    Raises DataError where there is no such case.
     """
-    if setting:
-        raise UsageError(f"--setting {setting}: yen2014-corollary1 has no settings")
     # the newest of a run that was made twice
-    own = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
-    own = having(own.values(), "objective", "lam")
+    newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
+    own = having(newest.values(), "objective", "lam")
     found = []
     for exact in own:
         if exact["method"] != "kernel" or exact["kernel"] not in _LARGEST or not Reference.there(exact):

@@ -47,8 +47,8 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
     quick = source.quick
     full = plan.load(name, False, known)
     small = plan.small(name, known)
-    quick = quick and small is not None
-    wanted = small if quick else full
+    wanted = small if quick and small is not None else full
+    quick = wanted is small
     found = Coverage(name, full.title, quick, source, len(wanted.runs), full_total=len(full.runs))
     by_key = keys.rows_of(wanted.runs, source.rows)
     groups: dict[tuple, int] = {}
@@ -60,7 +60,7 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
             if status != "ok":
                 groups[status, run.dataset, run.method, reason] = groups.get((status, run.dataset, run.method, reason), 0) + 1
     found.counts = counts
-    found.groups = [Group(*what, n) for what, n in groups.items()]
+    found.groups = [Group(status, dataset, method, reason, n) for (status, dataset, method, reason), n in groups.items()]
     found.type_this = _commands(found, wanted.runs, by_key, folder)
     return found
 

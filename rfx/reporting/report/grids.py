@@ -1,24 +1,17 @@
 """A section of a table as rows of a page: what is a label, what is ours and what the paper's, of which data set and method."""
 
-import re
 from dataclasses import dataclass
 
 from rfx import methods
-from rfx.reporting.seeds import MARKS
-from rfx.reporting.tables import Section
-
-_VERDICTS = {mark: name for name, mark in MARKS.items()}
-_MARK = re.compile(r"^(.*?) ?(\([+=-]\))?$", re.S)
+from rfx.reporting.cells import Section
+from rfx.reporting.tables_render import Parts, parts, text
 
 
 @dataclass(frozen=True)
-class Cell:
+class Shown:
     """One cell: its text in parts. label: it names the line; again: a label that the line above has, too. method: whose number it is."""
 
-    ours: str
-    paper: str = ""
-    verdict: str = ""
-    star: bool = False
+    parts: Parts
     label: bool = False
     again: bool = False
     method: str = ""
@@ -26,7 +19,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    cells: list[Cell]
+    cells: list[Shown]
     dataset: str = ""
     method: str = ""
 
@@ -43,31 +36,26 @@ class Grid:
 
 
 def of(section: Section) -> Grid:
-    """`section` with its parts told apart."""
-    by_column = {place: section.methods.get(place) or section.methods.get(head, "") for place, head in enumerate(section.columns)}
-    titles = {text: name for text, name in section.methods.items() if isinstance(text, str)}
-    known = set(methods.names())
+    """`section` made ready."""
+    given = section.methods
+    by_column = [given.get(place) or given.get(head, "") for place, head in enumerate(section.columns)]
     named = {head: place for place, head in enumerate(section.columns)}
-    lines, above = [], [""] * section.n_labels
-    for texts in section.lines:
-        labels = [text or above[place] for place, text in enumerate(texts[: section.n_labels])]
-        again = [not text and bool(above[place]) for place, text in enumerate(texts[: section.n_labels])]
+    titles = {title: name for title, name in given.items() if isinstance(title, str)}
+    lines: list[Line] = []
+    above = [""] * section.n_labels
+    for cells in section.lines:
+        own = [text(cell) for cell in cells[: section.n_labels]]
+        labels = [words or before for words, before in zip(own, above)]
+        shown = [Shown(Parts(label), label=True, again=not words and bool(before)) for label, words, before in zip(labels, own, above)]
+        shown += [Shown(parts(cell), method=method) for cell, method in zip(cells[section.n_labels :], by_column[section.n_labels :])]
+        dataset = text(cells[named["data set"]]).partition(":")[0] if "data set" in named else ""
+        word = text(cells[named["method"]]) if "method" in named else ""
+        lines.append(Line(shown, dataset or section.dataset, _method(word, labels, titles)))
         above = labels
-        column = named.get("method")
-        word = texts[column] if column is not None else ""
-        method = titles.get(word) or next((titles[text] for text in labels if text in titles), word if word in known else "")
-        dataset = texts[named["data set"]].partition(":")[0] if "data set" in named else ""
-        cells = [Cell(text, label=True, again=repeated) for text, repeated in zip(labels, again)]
-        cells += [cell(text, by_column[place]) for place, text in enumerate(texts) if place >= section.n_labels]
-        lines.append(Line(cells, dataset or section.dataset, method))
-    return Grid(
-        section.title, [(head, by_column[place]) for place, head in enumerate(section.columns)], lines, section.n_labels, section.dataset
-    )
+    return Grid(section.title, list(zip(section.columns, by_column)), lines, section.n_labels, section.dataset)
 
 
-def cell(text: str, method: str = "") -> Cell:
-    """The parts of "0.0364 ± 0.0007* / 0.032 (-)"."""
-    rest, mark = _MARK.match(text).groups()
-    ours, slash, paper = rest.partition(" / ")
-    star = ours.endswith("*")
-    return Cell(ours.removesuffix("*"), paper if slash else "", _VERDICTS.get(mark, ""), star, method=method)
+def _method(word: str, labels: list[str], titles: dict[str, str]) -> str:
+    """The method of a line, by the word in its column of methods, or by its labels."""
+    found = titles.get(word) or next((titles[label] for label in labels if label in titles), "")
+    return found or (word if word in methods.names() else "")

@@ -1,18 +1,19 @@
 """One table or figure of a paper on the page: built from the rows of its plan, once for every setting that they have."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rfx.errors import RfxError
 from rfx.plans import catalogue
-from rfx.reporting import figures, style
+from rfx.reporting import charts, figures, style
+from rfx.reporting.builders import settings_of
+from rfx.reporting.cells import Table
 from rfx.reporting.report import tally
 from rfx.reporting.report.grids import Grid
 from rfx.reporting.report.grids import of as grid_of
 from rfx.reporting.report.sources import Source
 from rfx.reporting.report.svg import Shelf
-from rfx.reporting.tables import Table
 
 _LONG = 40  # lines of a table that is folded away at first
 
@@ -66,8 +67,7 @@ def names(folder: catalogue.Folder) -> list[str]:
 
 def plan_of(folder: catalogue.Folder, name: str) -> str:
     """The plan whose rows a table or figure is made of."""
-    builder = folder.tables.get(name) or folder.figures[name]
-    own = getattr(builder, "plan", None)
+    own = getattr(folder.tables.get(name) or folder.figures[name], "plan", "")
     return f"{folder.name}-{own}" if own else name
 
 
@@ -75,66 +75,39 @@ def build(folder: catalogue.Folder, name: str, source: Source, shelf: Shelf, out
     """The table and the figure called `name`, for every setting; the figure's files are written below `output`."""
     table, figure = folder.tables.get(name), folder.figures.get(name)
     item = Item(name, source)
-    alone = getattr(table or figure, "alone", False)
-    if not source.rows and not alone:
-        item.tally = tally.of_nothing(table) if table else tally.count([])
-        return item
-    for setting, built in _settings(table or figure, source.rows).items():
-        item.blocks.append(_block(folder, name, source.rows, setting, built, shelf, output))
-    item.tally = next((block.tally for block in item.blocks if block.table), None) or (
-        tally.of_nothing(table) if table else tally.count([])
-    )
+    if source.rows or getattr(table or figure, "alone", False):
+        settings: Sequence[str | None] = settings_of(table or figure, source.rows) or (None,)
+        for setting in settings:
+            item.blocks.append(_block(folder, name, source.rows, setting, shelf, output))
+    item.tally = next((block.tally for block in item.blocks if block.table), tally.of_nothing(table))
     return item
 
 
-def _settings(builder: Callable, rows) -> dict:
-    """The settings of the rows that a table or figure knows, the one that it takes by itself first, and what is built of each.
-
-    Of one without settings None, with None as what is built.
-    """
-    labels = dict.fromkeys(str(row["params"].get("label") or "") for row in rows if row["status"] == "ok")
-    words = dict.fromkeys(word for label in labels for word in (label, label.partition("-")[2]) if word)
-    known = {}
-    with figures.styled():
-        for word in words:
-            try:
-                known[word] = builder(rows, word)
-            except RfxError:
-                continue
-    return known or {None: None}
-
-
-def _block(folder, name, rows, setting, built, shelf, output) -> Block:
-    """built: the table, or where there is none the figure, if it is there already."""
+def _block(folder, name, rows, setting, shelf, output) -> Block:
     block = Block()
     if name in folder.tables:
         try:
-            block.table = folder.tables[name](rows, setting) if built is None else built
+            block.table = folder.tables[name](rows, setting)
             block.grids = [grid_of(section) for section in block.table.sections]
-            block.tally = tally.count(block.table.cells)
+            block.tally = tally.count(block.table.compared)
         except RfxError as error:
             block.reasons.append(f"No table: {error}.")
-        built = None
     if name in folder.figures:
         try:
-            block.figure = _draw(folder.figures[name], name, rows, setting, built, shelf, output)
+            block.figure = _draw(folder.figures[name], name, rows, setting, shelf, output)
         except RfxError as error:
             block.reasons.append(f"No figure: {error}.")
     return block
 
 
-def _draw(builder, name, rows, setting, built, shelf, output) -> Drawn:
+def _draw(builder, name, rows, setting, shelf, output) -> Drawn:
     stem = output / "figures" / (f"{name}-{setting}" if setting else name)
     with figures.styled():
-        figure = builder(rows, setting) if built is None else built
-        paths = figures.save(figure, stem)
-        title, notes = style.caption(figure)
-        described = f"{title}. Curves: {', '.join(_curves(figure)) or 'none'}. The numbers are in {paths[-1].name}."
-        svg = shelf.inline(figure, f"f-{stem.name}", title, described)
+        chart = builder(rows, setting)
+        figure = charts.paint(chart)
+        paths = figures.save(chart, figure, stem)
+        curves = ", ".join(style.written(label) for label in chart.labels)
+        described = f"{chart.title}. Curves: {curves or 'none'}. The numbers are in {paths[-1].name}."
+        svg = shelf.inline(figure, f"f-{stem.name}", chart.title, described)
     files = [({"figure.csv": "numbers, CSV"}.get(path.name.removeprefix(f"{stem.name}."), path.suffix[1:].upper()), path) for path in paths]
-    return Drawn(svg, title, notes, [(words, path.relative_to(output).as_posix()) for words, path in files])
-
-
-def _curves(figure) -> list[str]:
-    labels = (style.written(text) for axes in figure.axes for text in axes.get_legend_handles_labels()[1])
-    return list(dict.fromkeys(labels))
+    return Drawn(svg, chart.title, list(chart.notes), [(words, path.relative_to(output).as_posix()) for words, path in files])

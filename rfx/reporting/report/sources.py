@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rfx.errors import DataError
 from rfx.records import results, traces
@@ -17,7 +18,7 @@ class Source:
 
     path: Path | None = None
     quick: bool = False
-    rows: list[dict] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
     torn: list[int] = field(default_factory=list)
     refused: str = ""
     other: Path | None = None

@@ -48,17 +48,18 @@ class Shelf:
             for child in [one for one in parent if one.tag == f"{_SVG}style" or (one.tag == f"{_SVG}path" and not one.get("d"))]:
                 parent.remove(child)
         needed = {name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)}
-        needed |= {element.get(_LINK)[1:] for element in root.iter() if element.get(_LINK)}
+        needed |= {link[1:] for element in root.iter() if (link := element.get(_LINK))}
         given: set[str] = set()
         for element in root.iter():
             self._mend(element, prefix, needed, given)
-        _, _, width, _ = root.get("viewBox").split()
+        box = root.get("viewBox", "")
+        _, _, width, _ = box.split()
         heads = (("title", title), ("desc", description))
         for place, (tag, text) in enumerate(heads):
             made = xml.Element(tag, id=f"{prefix}-{tag}")
             made.text = text
             root.insert(place, made)
-        root.attrib = {"viewBox": root.get("viewBox"), "role": "img", "aria-labelledby": f"{prefix}-title {prefix}-desc",
+        root.attrib = {"viewBox": box, "role": "img", "aria-labelledby": f"{prefix}-title {prefix}-desc",
                        "class": "plot", "style": f"max-width:{1.45 * float(width):.0f}px"}  # fmt: skip
         return re.sub(r">\s+<", "><", xml.tostring(root, encoding="unicode", short_empty_elements=False))
 

@@ -1,8 +1,8 @@
 """How the cells that stand beside a printed number came out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from rfx.errors import RfxError
+from rfx.reporting.cells import Cell
 
 KINDS = {
     "equal": "reproduced: equal to the printed number by the noise over seeds",
@@ -13,23 +13,12 @@ KINDS = {
 }
 
 
-def count(cells: list[dict]) -> dict[str, int]:
-    """The number of cells of each of KINDS; cells that have no printed number beside them are not counted."""
-    found = dict.fromkeys(KINDS, 0)
-    for cell in cells:
-        if "verdict" in cell and cell.get("paper") is not None:
-            found[kind(cell)] += 1
-    return found
+def count(cells: Iterable[Cell]) -> dict[str, int]:
+    """The number of cells of each of KINDS."""
+    return added({cell.outcome: 1} for cell in cells)
 
 
-def kind(cell: dict) -> str:
-    """The one of KINDS that a cell is."""
-    if cell.get("ours") is None:
-        return "none"
-    return {None: "beside", "differs": "worse"}.get(cell["verdict"], cell["verdict"])
-
-
-def added(tallies) -> dict[str, int]:
+def added(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
     """The sums of several."""
     found = dict.fromkeys(KINDS, 0)
     for one in tallies:
@@ -38,9 +27,6 @@ def added(tallies) -> dict[str, int]:
     return found
 
 
-def of_nothing(builder: Callable) -> dict[str, int]:
+def of_nothing(builder: Callable | None) -> dict[str, int]:
     """The tally of a table of which there are no rows: its printed numbers, all without data."""
-    try:
-        return count(builder([], None).cells)
-    except RfxError:
-        return count(builder.unrun()) if hasattr(builder, "unrun") else count([])
+    return count(getattr(builder, "unrun", list)())

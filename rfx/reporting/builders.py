@@ -1,0 +1,55 @@
+"""How a table or figure is made, and what is known of it without making it: its settings, and whose rows it is made of."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rfx.errors import UsageError
+from rfx.reporting.cells import Cell
+
+
+def choose(name: str, settings: Mapping[str, str], rows: Iterable[Mapping], asked: str | None) -> str | None:
+    """The setting asked for, else the first whose label some row has, else the first; None where there are no settings.
+
+    settings: setting -> the label of its rows. Raises UsageError for a setting that there is not.
+    """
+    if asked and asked not in settings:
+        raise UsageError(f"--setting {asked}: {name} has {', '.join(settings) or 'no settings'}")
+    if asked or not settings:
+        return asked or None
+    labels = {row["params"].get("label") for row in rows}
+    return next((setting for setting, label in settings.items() if label in labels), next(iter(settings)))
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A table or figure by its full name, such as wu2016-fig3.
+
+    Attributes
+    ----------
+    make : function of rows, and of the setting where there are settings.
+    settings : the settings that a user may choose among, each with the label of its rows.
+    plan : the plan of its package whose rows it is made of, where that has another name.
+    alone : it makes its own numbers, no results file is read for it.
+    unrun : the cells that stand beside printed numbers where nothing was run.
+    """
+
+    name: str
+    make: Callable
+    settings: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""
+    alone: bool = False
+    unrun: Callable[[], list[Cell]] = list
+
+    def __call__(self, rows, setting: str | None = None):
+        chosen = choose(self.name, self.settings, rows, setting)
+        return self.make(rows, chosen) if self.settings else self.make(rows)
+
+
+def settings_of(builder: Callable | None, rows: Iterable[Mapping]) -> list[str]:
+    """Of the settings of a builder those that rows which ended well have, in the order of the rows.
+
+    A row's label is a setting, or the name of a table or figure, a hyphen and the setting.
+    """
+    known = getattr(builder, "settings", {})
+    labels = dict.fromkeys(str(row["params"].get("label") or "") for row in rows if row["status"] == "ok")
+    return [word for word in dict.fromkeys(word for label in labels for word in (label, label.partition("-")[2])) if word in known]

@@ -1,0 +1,240 @@
+"""Figures as values: curves in panels, which one function draws and another writes as the lines of a CSV file.
+
+A figure's builder computes a `Chart`; nothing is read back from what is drawn. How things look is in `style`.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from rfx.records.sheet import safe
+from rfx.reporting import style
+
+COLUMNS = ("panel", "x_axis", "y_axis", "curve", "id", "x", "y", "low", "high", "value")
+
+Places = Sequence | np.ndarray
+# x -> lowest and highest around the point there
+Around = Mapping[Any, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points that belong together in one panel.
+
+    Attributes
+    ----------
+    x, y : the points; of a level line x is empty, of an upright one y is, and the other has its only place.
+    look : keyword arguments of `axes.plot`, or of what draws the kind.
+    label : as the legend has it; a curve with neither label nor gid is drawn and not written.
+    gid : its identifier in the SVG file.
+    around : x -> lowest and highest, of the points where that is known.
+    error : how that is drawn.
+    kind : a line, an even or upright line through the panel, or spots.
+    shade : how dark a band is.
+    """
+
+    x: Places
+    y: Places
+    look: Mapping[str, Any]
+    label: str = ""
+    gid: str = ""
+    around: Around = field(default_factory=dict)
+    error: Literal["band", "bars"] = "band"
+    kind: Literal["line", "level", "upright", "spots"] = "line"
+    shade: float = 0.18
+
+    @property
+    def points(self) -> list[tuple]:
+        """(x, y) of each point, None for what a level or upright line has not."""
+        xs, ys = np.asarray(self.x).tolist(), np.asarray(self.y).tolist()
+        if self.kind == "level":
+            return [(None, ys[0])]
+        return [(xs[0], None)] if self.kind == "upright" else list(zip(xs, ys))
+
+
+def level(y: float, label: str = "", gid: str = "", **look) -> Curve:
+    """A level line."""
+    return Curve((), (y,), look, label, gid, kind="level")
+
+
+def upright(x: float, label: str = "", gid: str = "", **look) -> Curve:
+    """An upright line."""
+    return Curve((x,), (), look, label, gid, kind="upright")
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A heat map: values[i][j] at the i-th of `up` and the j-th of `across`, which are written at the axes; nan: nothing there."""
+
+    across: list[str]
+    up: list[str]
+    values: Any
+    bar: str
+    colours: str
+
+
+def _nothing(axes) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes. dress: what else is done to them once everything is drawn, such as scales and limits; hidden: they keep
+    their room, and are not shown."""
+
+    title: str = ""
+    x_axis: str = ""
+    y_axis: str = ""
+    curves: Sequence[Curve] = ()
+    heat: Heat | None = None
+    dress: Callable[[Any], None] = _nothing
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure: panels line by line, None where there is none; legend: one for all panels, False where each has its own."""
+
+    title: str
+    notes: Sequence[str]
+    panels: Sequence[Sequence[Panel | None]]
+    height: float = 2.1
+    legend: bool = True
+
+    def __iter__(self) -> Iterator[Panel]:
+        """The panels that there are."""
+        return (panel for line in self.panels for panel in line if panel is not None)
+
+    @property
+    def labels(self) -> list[str]:
+        """The curves that have a name, as they are drawn: those with bars last, as in a legend."""
+        found = (
+            curve.label
+            for panel in self
+            for bars in (False, True)
+            for curve in panel.curves
+            if curve.label and not curve.label.startswith("_") and (curve.error == "bars") == bars
+        )
+        return list(dict.fromkeys(found))
+
+
+def in_lines(panels: Sequence[Panel], columns: int, rest: Panel | None = None) -> list[list[Panel | None]]:
+    """Panels in lines of so many columns, the last line filled up with `rest`."""
+    filled: list[Panel | None] = [*panels, *[rest] * (-len(panels) % columns)]
+    return [filled[start : start + columns] for start in range(0, len(filled), columns)]
+
+
+# ------------------------------------------------------------------------------------------------------ drawing
+
+
+def paint(chart: Chart):
+    """The matplotlib figure of a chart."""
+    figure, grid = style.grid(len(chart.panels), len(chart.panels[0]), chart.height)
+    for line, own in zip(grid, chart.panels):
+        for axes, panel in zip(line, own):
+            if panel is None:
+                axes.remove()
+                continue
+            if panel.heat is not None:
+                _heat(figure, axes, panel.heat)
+            for curve in panel.curves:
+                _draw(axes, curve)
+            axes.set_xlabel(panel.x_axis)
+            axes.set_ylabel(panel.y_axis)
+            if panel.title:
+                style.head(axes, panel.title)
+            panel.dress(axes)
+            axes.set_visible(not panel.hidden)
+    style.finish(figure, chart.title, chart.notes, chart.legend)
+    return figure
+
+
+def _draw(axes, curve: Curve) -> None:
+    named = {name: text for name, text in (("label", curve.label), ("gid", curve.gid)) if text}
+    if curve.kind == "level":
+        axes.axhline(curve.y[0], **curve.look, **named)
+    elif curve.kind == "upright":
+        axes.axvline(curve.x[0], **curve.look, **named)
+    elif curve.kind == "spots":
+        axes.scatter(curve.x, curve.y, **curve.look, **named)
+    elif curve.error == "bars":
+        lengths = [[max(0.0, y - curve.around[x][0]) for x, y in curve.points], [max(0.0, curve.around[x][1] - y) for x, y in curve.points]]
+        bars = axes.errorbar(curve.x, curve.y, yerr=lengths, capsize=3, label=curve.label, **curve.look)
+        bars.lines[0].set_gid(curve.gid)
+    else:
+        axes.plot(curve.x, curve.y, **curve.look, **named)
+        if curve.around:
+            low, high = zip(*curve.around.values())
+            axes.fill_between(list(curve.around), low, high, color=curve.look["color"], alpha=curve.shade, linewidth=0)
+
+
+def _heat(figure, axes, heat: Heat) -> None:
+    image = axes.imshow(heat.values, origin="lower", aspect="auto", cmap=heat.colours)
+    figure.colorbar(image, ax=axes, label=heat.bar)
+    axes.set_xticks(range(len(heat.across)), heat.across, rotation=45)
+    axes.set_yticks(range(len(heat.up)), heat.up)
+    axes.grid(False)
+
+
+# ------------------------------------------------------------------------------------------------------ numbers
+
+
+def numbers(chart: Chart) -> list[dict]:
+    """A line for each point, panel after panel: names as in COLUMNS.
+
+    curve: as the legend has it; id: its identifier in the SVG file. x is None for a level line, y for an upright one; low and high
+    are the band or bar around a point, value is that of a heat map's cell.
+    """
+    found = []
+    for i, line in enumerate(chart.panels):
+        for j, panel in enumerate(line):
+            if panel is not None:
+                place = _place(chart, i, j)
+                found += [place | one for one in _of_panel(panel)]
+    return found
+
+
+def _of_panel(panel: Panel) -> Iterator[dict]:
+    for spots in (False, True):
+        for curve in panel.curves:
+            if (curve.kind == "spots") == spots and (curve.label or curve.gid):
+                for x, y in curve.points:
+                    low, high = curve.around.get(x, (None, None))
+                    yield {"curve": curve.label, "id": curve.gid, "x": x, "y": y, "low": low, "high": high}
+    if panel.heat is not None:
+        for up, line in zip(panel.heat.up, panel.heat.values):
+            yield from ({"x": across, "y": up, "value": float(value)} for across, value in zip(panel.heat.across, line) if value == value)
+
+
+def _place(chart: Chart, i: int, j: int) -> dict:
+    """What a panel is called, and its axes; what it shares with its neighbours is written beside those alone."""
+    line = [panel for panel in chart.panels[i] if panel is not None]
+    column = [one[j] for one in chart.panels if one[j] is not None]
+    own = chart.panels[i][j]
+    first = lambda name, panels: next((text for panel in panels if (text := getattr(panel, name))), "")
+    return {
+        "panel": style.plain(first("title", [own, *line, *column])),
+        "x_axis": first("x_axis", [own, *reversed(column)]),
+        "y_axis": first("y_axis", [own, *line]),
+    }
+
+
+def written(chart: Chart) -> bytes:
+    """The numbers as a CSV file."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for one in numbers(chart):
+        texts = {name: safe(style.written(value)) for name, value in one.items() if isinstance(value, str)}
+        writer.writerow({name: "" if value is None else value for name, value in one.items()} | texts)
+    return out.getvalue().encode()
+
+
+def is_written(path) -> bool:
+    """Is the file such a CSV file?"""
+    with open(path, "rb") as handle:
+        return handle.readline().strip() == ",".join(COLUMNS).encode()

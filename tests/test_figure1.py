@@ -37,8 +37,8 @@ def rows():
 def test_the_line_is_the_right_hand_side_of_equation_22(rows):
     split = data.load(DATASET)
     method = methods.create("kernel", task="binary", bias=False, lam=0.5, **SHARED).fit(split.X_train, split.y_train)
-    K = kernels.block("perceptron", method.support, method.support, method.kernel_params)
-    norm = np.sqrt(method.coef[:, 0] @ K @ method.coef[:, 0])
+    K = kernels.block("perceptron", method.model.support, method.model.support, method.model.params)
+    norm = np.sqrt(method.model.coef[:, 0] @ K @ method.model.coef[:, 0])
     loss = losses.SquaredHinge.value(method.decision_function(split.X_train), np.sign(split.y_train)).mean()
     curves, line = yen.found(rows)["cod-rna"]
     assert curves["sparse-rf"].n == 300 and line.lam == 0.5

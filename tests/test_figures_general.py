@@ -90,3 +90,20 @@ def test_what_can_t_be_drawn_is_said():
         general.features([row()], "tuned")
     with pytest.raises(UsageError, match="has 13 data sets, of which 12 at most"):
         general.pareto([row(dataset=f"d{number}") for number in range(13)])
+
+
+def test_the_numbers_of_a_chart_are_those_of_its_curves():
+    look = {"color": "#0072B2"}
+    curves = [
+        charts.Curve([1, 2], [3.0, 4.0], look, "one", "a", {1: (2.0, 4.0)}),
+        charts.Curve([1, 2], [5.0, 6.0], look, "other of the same colour", "b"),
+        charts.level(7.0, "even", **look),
+        charts.Curve([1], [1], look),
+    ]
+    chart = charts.Chart("title", [], [[charts.Panel("panel", "x", "y", curves)]])
+    found = [(one["id"], one["x"], one["y"], one["low"], one["high"]) for one in charts.numbers(chart)]
+    assert found == [
+        ("a", 1, 3.0, 2.0, 4.0), ("a", 2, 4.0, None, None), ("b", 1, 5.0, None, None), ("b", 2, 6.0, None, None),
+        ("", None, 7.0, None, None),
+    ]  # fmt: skip
+    assert charts.paint(chart).axes[0].get_title(loc="left") == "panel" and chart.labels == ["one", "other of the same colour", "even"]

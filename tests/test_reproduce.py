@@ -200,7 +200,12 @@ def a_paper(tmp_path, monkeypatch):
         "from rfx.reporting.tables import Table\n"
         "TABLES = {'fig1': lambda rows, setting=None: Table('fig1', f'{len(rows)} rows', [], [], [])}\n"
     )
-    (folder / "figures.py").write_text("from matplotlib.figure import Figure\nFIGURES = {'fig1': lambda rows, setting=None: Figure()}\n")
+    (folder / "figures.py").write_text(
+        "from rfx.reporting.charts import Chart, Curve, Panel\n"
+        "def fig1(rows, setting=None):\n"
+        "    return Chart('fig1', [], [[Panel('p', 'x', 'y', [Curve([1, 2], [3, 4], {}, 'a')])]])\n"
+        "FIGURES = {'fig1': fig1}\n"
+    )
     monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder.parent)])
     monkeypatch.chdir(tmp_path)
     yield

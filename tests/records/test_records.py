@@ -16,7 +16,7 @@ from rfx.records import results, traces
 from rfx.records.result import Missing, having
 from rfx.reporting import columns, figures, seeds, style, tables, tables_render
 
-ROWS = Path(__file__).resolve().parent.parent / "docs/rows"
+ROWS = Path(__file__).resolve().parents[2] / "docs/rows"
 GOOD = {"key": "k1", "status": "ok", "dataset": "cpu", "method": "rf", "metric": "accuracy", "score": "0.5", "lam": "1.0", "seed": "0",
         "n_features": "8", "seconds_fit": "0.5", "params": '{"label": "paper"}'}  # fmt: skip
 

@@ -146,7 +146,7 @@ def cron(tmp_path):
     """The script of docs/report.md, run as cron runs it: an empty environment but HOME and so on, sh, no terminal, no input."""
     script = tmp_path / "rfx-cron.sh"
     script.write_text(CRON.format(folder=tmp_path, rfx=f"{sys.executable} -m rfx"))
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     # with an empty cache everything would be compiled anew
     words = [
         "env",
@@ -182,7 +182,7 @@ def test_as_cron_runs_it(tmp_path):
 
 
 def test_the_recipe_is_the_one_of_the_documents():
-    text = (Path(__file__).resolve().parent.parent / "docs" / "report.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text()
     lines = [line for line in CRON.splitlines() if "{" not in line] + [CRON.splitlines()[2].replace("{rfx} ", "rfx ").partition(" run ")[2]]
     assert all(line in text for line in lines), lines
 

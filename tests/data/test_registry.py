@@ -131,7 +131,7 @@ def test_an_unknown_name_gets_near_matches():
 
 def test_the_file_is_found_beside_the_code_and_at_the_top():
     assert registry.PATH.parent == Path(registry.__file__).parent
-    top = Path(__file__).parent.parent / "datasets.toml"
+    top = Path(__file__).parents[2] / "datasets.toml"
     assert tomllib.loads(top.read_text("utf-8")).keys() == INFOS.keys()
 
 

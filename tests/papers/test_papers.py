@@ -10,7 +10,7 @@ from rfx import methods, papers
 from rfx.plans import catalogue, plan
 from rfx.reporting import style, tables
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_what_is_there():

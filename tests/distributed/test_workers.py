@@ -271,7 +271,7 @@ def test_a_worker_killed_at_a_random_moment_loses_nothing(tmp_path):
 
 def test_the_commands_of_the_documents(tmp_path):
     """Those that start a cluster by hand and run a plan on it, with an address of this machine in the place of theirs."""
-    text = (Path(__file__).parent.parent / "docs" / "distributed.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text()
     lines = re.findall(r"^(?:dask scheduler --host|dask worker tcp://10|rfx run plan.toml .* --scheduler tcp://10).*$", text, re.M)
     assert [line.split()[:2] for line in lines] == [["dask", "scheduler"], ["dask", "worker"], ["rfx", "run"]]
     (tmp_path / "plan.toml").write_text(PLAN.format([0, 1]))

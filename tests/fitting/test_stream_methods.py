@@ -279,7 +279,9 @@ def test_a_stream_that_is_read_once():
 def test_killed_at_any_moment_it_goes_on_to_the_same_bits(tmp_path):
     """One kill here; tests/kill_and_resume.py does as many as are asked for."""
     done = subprocess.run(
-        [sys.executable, os.path.join(os.path.dirname(__file__), "kill_and_resume.py"), "1"], capture_output=True, text=True
+        [sys.executable, os.path.join(os.path.dirname(os.path.dirname(__file__)), "kill_and_resume.py"), "1"],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0 and "1 of 1" in done.stdout, done.stdout + done.stderr
 

@@ -16,6 +16,7 @@ from rfx import methods, parallel
 from rfx.data.frames import check_columns
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
+from rfx.estimators.files import are_doubles
 from rfx.estimators.signature import in_words
 from rfx.fitting import calibration
 
@@ -281,12 +282,6 @@ class Regressor(RegressorMixin, MethodEstimator):
         ndarray of shape (n_samples,)
         """
         return self.method_.labels(self._decision(X)) if hasattr(self, "method_") else self._decision(X)
-
-
-def are_doubles(labels: np.ndarray) -> bool:
-    """Whether labels (k,) are numbers that float64 has exactly, which whole numbers beyond 2^53 are not."""
-    kind = labels.dtype.kind
-    return kind in "fb" or (kind in "iu" and (not len(labels) or max(abs(int(labels[0])), abs(int(labels[-1]))) < 2**53))
 
 
 def classes_of(y) -> bool:

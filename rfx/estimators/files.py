@@ -12,7 +12,6 @@ from rfx import methods, model
 from rfx.data import schema
 from rfx.data.schema import Input, Schema
 from rfx.errors import DataError
-from rfx.estimators.base import are_doubles
 from rfx.fitting import weights
 from rfx.options import LabelWeights
 
@@ -39,6 +38,12 @@ def save(estimator, path) -> int:
     if given is not None:
         known["class_weight"] = given if isinstance(given, str) else [[_item(label), float(own)] for label, own in given.items()]
     return trained.save(path, **{ENTRY: known})
+
+
+def are_doubles(labels: np.ndarray) -> bool:
+    """Whether labels (k,) are numbers that float64 has exactly, which whole numbers beyond 2^53 are not."""
+    kind = labels.dtype.kind
+    return kind in "fb" or (kind in "iu" and (not len(labels) or max(abs(int(labels[0])), abs(int(labels[-1]))) < 2**53))
 
 
 def _words_of(estimator) -> list[str] | None:

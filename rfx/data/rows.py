@@ -10,7 +10,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from rfx.data.scaling import Scaler
-    from rfx.data.survey_parts import Survey
+    from rfx.data.survey_parts import PartSurvey
 
 
 class Rows(ABC):
@@ -20,12 +20,12 @@ class Rows(ABC):
     ----------
     shape : tuple
         (n, d)
-    survey : Survey
+    survey : PartSurvey
         What was counted and measured of the inputs.
     """
 
     shape: tuple[int, int]
-    survey: Survey
+    survey: PartSurvey
 
     @property
     @abstractmethod

@@ -1,6 +1,7 @@
 """What must be known of rows before training on them begins, learnt in passes over a stream: nothing grows with their number."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,8 +43,11 @@ class Survey:
 
     def __init__(self, chunks, *, scaling="none", unit=False, pca=None, centred=True, dtype=np.float32, seed=0, sample=SAMPLE, name=None):
         """chunks: a function that returns an iterator of (X, y) over all rows; called once or twice. name: of the rows, for messages."""
-        self.n_rows, self.n_inputs, self.labels = 0, 0, np.zeros(0)
-        self._scaling, self._spread, self._y = scaling, None, None
+        self.n_rows, self.n_inputs = 0, 0
+        self.labels: np.ndarray | None = np.zeros(0)
+        self._scaling = scaling
+        self._spread: tuple[np.ndarray, np.ndarray] | None = None
+        self._y: tuple[Any, Any, Any] | None = None
         sparse = True
         kept, keys = None, np.zeros(0)
         learner = PCA(pca, centred) if pca else None
@@ -61,12 +65,17 @@ class Survey:
             self.n_rows += len(y)
         if not self.n_rows:
             raise DataError("there are no rows to learn from" if name is None else f"{name} has no rows to learn from")
-        scaler = plain.scaler if scaling == "none" else Scaler.from_spread(scaling, *self._final_spread(), sparse)
+        if scaling == "none":
+            scaler = plain.scaler
+        else:
+            low, spread = self._final_spread()
+            scaler = Scaler.from_spread(scaling, low, spread, sparse)
         self.inputs = Inputs(scaler, unit)
         if learner and scaling != "none":
             for X, _ in _cut(chunks()):
                 learner.partial_fit(self.inputs.transform(X, dtype))
         self.inputs.pca = learner.finish() if learner else None
+        assert kept is not None
         self.X, self.y = self.inputs.transform(kept[0], dtype), kept[1]
 
     def _count(self, X, y):
@@ -97,6 +106,7 @@ class Survey:
 
     def target_scaler(self, kind: str) -> TargetScaler:
         """The scaling of regression targets that TargetScaler.fit would learn."""
+        assert self._y is not None
         low, high, total = self._y
         if kind == "none":
             return TargetScaler()

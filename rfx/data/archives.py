@@ -48,8 +48,9 @@ def check_zip(archive: zipfile.ZipFile) -> None:
     Python's zipfile goes by the directory at the end, and reads the last of two archives in one file as if it were all.
     """
     handle, before = archive.fp, [member.header_offset for member in archive.infolist()]
-    if before and min(before):
+    if before and min(before) != 0:
         raise zipfile.BadZipFile("there are bytes before the archive")
+    assert handle is not None  # the archive is open
     handle.seek(-22 - len(archive.comment), io.SEEK_END)
     if handle.read(4) != b"PK\x05\x06":
         raise zipfile.BadZipFile("there are bytes behind the archive")

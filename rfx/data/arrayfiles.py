@@ -541,7 +541,8 @@ def _without_zeros(column):
 
 def _numbered(column, title, name) -> Words:
     """The Words of a pyarrow column of numbered words; those that no cell has are left out."""
-    numbers, codes = {}, []
+    numbers: dict[str, int] = {}
+    codes = []
     for chunk in column.chunks:
         indices = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         present = np.unique(indices[indices >= 0])

@@ -24,7 +24,9 @@ def _member(path, ending) -> bytes:
                 if member.isreg() and member.name.endswith(ending):
                     if member.size > _LARGEST:
                         raise ValueError(f"{ending} has {member.size:,} bytes")
-                    content = archive.extractfile(member).read()
+                    packed = archive.extractfile(member)
+                    assert packed is not None  # of a regular file
+                    content = packed.read()
                     while plain.read(1 << 20):  # the checksums are behind the last byte
                         pass
                     return content

@@ -230,7 +230,7 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
     most = 1 + min(ROWS, max(2, CELLS // len(cells[0])))
     records_below = (raw[start + begin : start + end] for begin, end in zip(found.starts[1:most], found.ends[1:count]))
     rows = [split(record.removeprefix(_MARK), own) for record in records_below]  # of files that were put together
-    notes = ()
+    notes: tuple[str, ...] = ()
     if comments:
         lines = f"line {comments[0][1]}" if len(comments) == 1 else f"lines {comments[0][1]} to {comments[-1][1]}"
         notes = (f"{lines} of {name} begin{'s' * (len(comments) == 1)} with # and {'is' if len(comments) == 1 else 'are'} left out",)
@@ -240,18 +240,21 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
 
 def _above(raw, ended):
     """(start, line) of the first record, the separator that a line sep= says or None, and the (start, line) of comments; None: none yet."""
-    at, line, separator, comments = 0, 1, None, []
+    at, line, separator = 0, 1, None
+    comments: list[tuple[int, int]] = []
     while at < len(raw):
         found = _LINE.match(raw, at)
+        assert found is not None  # an empty line, at least
         text = found[0].strip(b" \r\n")
         whole = found[1] is not None or ended
-        if text.startswith(b"#") or (separator is None and not comments and _SEPARATOR_LINE.fullmatch(text)):
+        mark = _SEPARATOR_LINE.fullmatch(text) if separator is None and not comments else None
+        if text.startswith(b"#") or mark is not None:
             if not whole:
                 return None
-            if text.startswith(b"#"):
-                comments.append((at, line))
+            if mark is not None:
+                separator = mark[1].decode()
             else:
-                separator = _SEPARATOR_LINE.fullmatch(text)[1].decode()
+                comments.append((at, line))
         elif text:
             return at, line, separator, comments
         at, line = found.end(), line + 1
@@ -263,7 +266,9 @@ def _above(raw, ended):
 def _separator(text: bytes, ended: bool, name: str) -> str:
     """What separates the cells of a text that begins with its first record."""
     # the first line may be longer than all that is looked at otherwise
-    end = max(len(_LINE.match(text)[0]), _HEAD)
+    first = _LINE.match(text)
+    assert first is not None  # an empty line, at least
+    end = max(len(first[0]), _HEAD)
     lines = [line for line in io.StringIO(text[:end].decode("utf-8", "replace"), newline=None) if line.strip(" \r\n")]
     if len(lines) > 1 and not (ended and end >= len(text)):
         lines = lines[:-1]
@@ -291,7 +296,9 @@ def _check_title(text, found, count, ended, name):
         return
     at = 0
     for _ in range(10):
-        at = _LINE.match(text, at).end()
+        line = _LINE.match(text, at)
+        assert line is not None
+        at = line.end()
         if at >= len(text):
             return
         below = records(text[at:], _separator(text[at:], ended, name) if text[at:].strip() else ",", 1)
@@ -581,10 +588,11 @@ def _cells(raw, shape, separator, forced) -> list:
         raw = _MARK + raw  # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
 
     def read(words, doubtful=()):
-        absent = list(ABSENT)
+        everywhere = list(ABSENT)
+        absent: list[str] | dict[int, list[str]] = everywhere
         if doubtful:
             clear = [word for word in ABSENT if word != DOUBTFUL]
-            absent = {position: clear if position in doubtful else absent for position in range(len(shape.names))}
+            absent = {position: clear if position in doubtful else everywhere for position in range(len(shape.names))}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return pandas.read_csv(
@@ -625,7 +633,7 @@ def _column(series, forced: bool, commas: bool):
     values = [str(value).strip() for value in values]
     if not forced and (found := numbers_of(values, commas)) is not None:
         return np.array([*found, np.nan])[codes]
-    numbers = {}
+    numbers: dict[str, int] = {}
     place = [-1 if value in ABSENT and value != DOUBTFUL else numbers.setdefault(value, len(numbers)) for value in values]
     return Words(np.array([*place, -1], np.int32)[codes], list(numbers))
 
@@ -658,8 +666,10 @@ def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUN
         except KindChanged as change:
             words = words | change.columns
             continue
-        found = joined(parts) if parts else None
-        for position in words - forced if found else ():
+        if not parts:
+            return None
+        found = joined(parts)
+        for position in words - forced:
             # some of 1,234 and 1,5 are marks of thousands in a part alone, and decimals beside the others
             values = found.columns[position].values
             numbers = numbers_of(values, shape.separator == ";")

@@ -149,7 +149,7 @@ class _Handler(urllib.request.HTTPHandler):
         super().__init__()
         self._watch = watch
 
-    def _connection(self, kind):
+    def _connection(self: "_Handler | _SecureHandler", kind):
         def make(*args, **more):
             connection = kind(*args, **more)
             connection._create_connection = self._watch.connect

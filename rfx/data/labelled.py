@@ -60,7 +60,8 @@ def parse(raw: bytes, zero_based: bool, name: str, line: int = 1, worded: bool =
 def of_numbers(raw: bytes, own: Words | None, zero_based: bool) -> Stretch:
     """The rows of whole lines whose labels are numbers, in the place of those words where there are some."""
     spelling = svmtext.Spelling()
-    return Stretch(raw, *svmtext.parse(raw, zero_based, spelling), spelling.plain, own)
+    y, indptr, indices, values, bad = svmtext.parse(raw, zero_based, spelling)
+    return Stretch(raw, y, indptr, indices, values, bad, spelling.plain, own)
 
 
 class Reader:
@@ -71,7 +72,8 @@ class Reader:
     """
 
     def __init__(self, numbers: bool = False):
-        self.names, self.worded, self.numbers = None, False, numbers
+        self.names: list[str] | None = None
+        self.worded, self.numbers = False, numbers
 
     def parse(self, raw: bytes, zero_based: bool, name: str, line: int = 1) -> Stretch:
         """As `parse` above; OtherSpelling where labels turn out to be words."""

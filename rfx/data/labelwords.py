@@ -50,7 +50,7 @@ def matched(words: list[str], labels: list[str]) -> list[int]:
     By the spelling, of which a plus sign is no part; else, of a word that is a number, the only label that is the same number: 1.0 is 1.
     """
     places = {label: place for place, label in enumerate(labels)}
-    same: dict[Decimal, list[int]] = {}
+    same: dict[Decimal | None, list[int]] = {}
     words = [word if word in places else unsigned(word) for word in words]
     if any(word not in places for word in words):
         for place, label in enumerate(labels):
@@ -209,6 +209,7 @@ def no_number(place: str, word: str, what: str = "the label") -> DataError:
 def first_word(raw, name: str, line: int = 1) -> DataError:
     """`no_number` of the first row of a LIBSVM text, whose label is a word."""
     found = _FIRST.search(raw)
+    assert found is not None
     line += bytes(raw[: found.start(1)]).count(b"\n")
     return no_number(f"{name}, line {line}", found[1].decode("utf-8", "backslashreplace"))
 

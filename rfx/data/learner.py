@@ -38,7 +38,8 @@ class Learner:
         if reading.missing not in MISSING:
             raise UsageError(f"--missing is {reading.missing!r:.80}; it must be one of {', '.join(MISSING)}")
         self.reading, self.bounded, self.regression, self.n_rows = reading, bounded, regression, 0
-        self.target = self.columns = None
+        self.target: int | None = None
+        self.columns: dict[int, _Seen] | None = None
         self.dotted: dict[int, str] = {}
 
     def update(self, table: Table) -> "Learner":
@@ -46,9 +47,15 @@ class Learner:
             self._begin(table)
         self.n_rows += table.n_rows
         add_dotted(self.dotted, table.dotted)
-        for position, seen in self.columns.items():
+        for position, seen in self._known.items():
             seen.update(table, position)
         return self
+
+    @property
+    def _known(self) -> "dict[int, _Seen]":
+        """The columns, of a learner that has seen rows."""
+        assert self.columns is not None
+        return self.columns
 
     def _begin(self, table):
         reading, names = self.reading, table.names
@@ -104,7 +111,7 @@ class Learner:
     @property
     def word_columns(self) -> frozenset[int]:
         """The positions of the columns that are words."""
-        return frozenset(position for position, seen in self.columns.items() if seen.words is not None)
+        return frozenset(position for position, seen in self._known.items() if seen.words is not None)
 
     def merge(self, other: "Learner") -> None:
         """Learn what another learner has seen, of rows behind those of this one; both are bounded, with the same kinds of columns."""
@@ -112,8 +119,8 @@ class Learner:
             raise DataError(f"{other.table.name} has other columns than {self.table.name}; give files of the same columns")
         self.n_rows += other.n_rows
         add_dotted(self.dotted, other.dotted)
-        for position, seen in self.columns.items():
-            seen.merge(other.columns[position])
+        for position, seen in self._known.items():
+            seen.merge(other._known[position])
 
     def finish(self) -> Schema:
         """The schema of all rows seen.
@@ -124,10 +131,10 @@ class Learner:
         table, inputs, troubles, said, alike = self.table, [], {}, [], []
         self._settle_doubtful()
         self._leave_out_unnamed()
-        if len(self.columns) < 2:
+        if len(self._known) < 2:
             raise DataError(f"{table.name} has no column of inputs besides {table.title(self.target)}, which has the targets")
         target = self._target()
-        for position, seen in self.columns.items():
+        for position, seen in self._known.items():
             if position == self.target:
                 continue
             try:
@@ -150,13 +157,14 @@ class Learner:
         self._warn_of_ids()
         self._warn_of_dots()
         labels, form = target
+        assert self.target is not None
         place = (table.names[self.target], self.target)
         return Schema(inputs, table.named, len(table.names), place, self.ignored, labels, form)
 
     def _settle_doubtful(self):
         """Keep the word that may mean a missing cell where it is one of codes, with a warning; elsewhere count its cells as missing."""
         word, kept = self.table.doubtful, []
-        for position, seen in self.columns.items():
+        for position, seen in self._known.items():
             if word not in (seen.words or ()):
                 continue
             if is_code_among(word, seen.words):
@@ -171,7 +179,7 @@ class Learner:
 
     def _warn_of_dots(self):
         """Warn of decimals that may be whole numbers with a dot between their thousands."""
-        found = [position for position in self.columns if self.dotted.get(position) and self.columns[position].words is None]
+        found = [position for position in self._known if self.dotted.get(position) and self._known[position].words is None]
         if found:
             each = [f"{self.table.title(position)} ({self.dotted[position]})" for position in found]
             log.warning(
@@ -184,10 +192,10 @@ class Learner:
     def _leave_out_unnamed(self):
         """Leave out columns without a name that have nothing, or that number or name the rows."""
         asked = self.asked["categorical"] | self.asked["dates"] | {self.target}
-        unnamed = [p for p in self.columns if self.table.unnamed(p) and p not in asked]
-        empty = [p for p in unnamed if not self.columns[p].count]
-        different = [p for p in unnamed if self.columns[p].all_different(self.n_rows)]
-        unknown = [p for p in unnamed if self.columns[p].all_different(self.n_rows) is None]
+        unnamed = [p for p in self._known if self.table.unnamed(p) and p not in asked]
+        empty = [p for p in unnamed if not self._known[p].count]
+        different = [p for p in unnamed if self._known[p].all_different(self.n_rows)]
+        unknown = [p for p in unnamed if self._known[p].all_different(self.n_rows) is None]
         if unknown:
             raise DataError(
                 f"{self.table.title(unknown[0])} of {self.table.name} has no name, and may number the rows, which can't be told of rows "
@@ -198,14 +206,15 @@ class Learner:
                 self._say_left_out(found, why)
                 self.ignored += tuple(self.table.names[p] for p in found)
                 for position in found:
-                    del self.columns[position]
+                    del self._known[position]
 
     def _numbers_rows(self, position) -> bool:
         """Whether the numbers of a column are likely those of the rows."""
-        seen = self.columns[position]
+        seen = self._known[position]
         if seen.words is not None or self.n_rows < LEAST_COUNTED:
             return False
         if self.table.unnamed(position):
+            assert seen.different is not None  # a column without a name is watched
             return seen.different.whole
         return seen.counting.dense(self.n_rows) or (self._named_as_id(position) and seen.all_different(self.n_rows) is not False)
 
@@ -214,7 +223,7 @@ class Learner:
 
     def _warn_of_ids(self):
         """Warn of inputs that look like numbers of rows."""
-        found = [position for position in self.columns if position != self.target and self._numbers_rows(position)]
+        found = [position for position in self._known if position != self.target and self._numbers_rows(position)]
         if found:
             titles, option = _some([self.table.title(position) for position in found]), self._option("ignore", found)
             them = "is an input that looks like a row number; {} leaves it out"
@@ -224,7 +233,8 @@ class Learner:
 
     def _target(self):
         """(labels or None, Form or None) of the targets. DataError where they are none."""
-        table, seen = self.table, self.columns[self.target]
+        assert self.target is not None
+        table, seen = self.table, self._known[self.target]
         guessed, whose = self.reading.target is None and table.own_target is None, f"{table.title(self.target)} of {table.name}"
         if guessed and table.unnamed(self.target):
             raise DataError(f"{whose}, the last, has no name; name the column of the targets with --target")
@@ -262,7 +272,7 @@ class Learner:
         dates = [position for position, trouble in troubles.items() if trouble.dates]
         leave = self._option("ignore", troubles)
         whole = f"leave {'it' if len(troubles) == 1 else 'them'} out with {leave}"
-        if len(troubles) == len(self.columns) - 1:
+        if len(troubles) == len(self._known) - 1:
             whole = f"{whole}, which leaves no input"
         advice = [f"turn {'it' if len(troubles) == 1 else 'dates'} into numbers with {self._option('dates', dates)}"] if dates else []
         advice = [*advice, whole]
@@ -284,7 +294,7 @@ class Learner:
         if column.categories is not None:
             counts = np.bincount(column.places(seen.words), [*seen.words.values()], len(column.categories))
             return column.categories[int(np.argmax(counts))]
-        values = counts = None
+        values = None
         if column.form is not None and seen.words is not None:
             values, counts = column.form.read(seen.words), np.array([*seen.words.values()])
         if how == "mean":
@@ -449,6 +459,7 @@ class _Seen:
 
     def forget(self, word: str):
         """Count the cells of a word as missing ones."""
+        assert self.words is not None
         self.count -= self.words.pop(word, 0)
         self.kinds.pop(word, None)
 
@@ -459,6 +470,7 @@ class _Seen:
             self.different.merge(other.different)
         self.kinds, self.places = other.kinds | self.kinds, other.places | self.places
         for word, count in (other.words or {}).items():
+            assert self.words is not None  # both have the same kinds of columns
             self.words[word] = self.words.get(word, 0) + count
 
     # ------------------------------------------------------------------ numbers of rows
@@ -523,13 +535,15 @@ class _Seen:
 
     def check_numbers(self, name) -> None:
         """Refuse, with a DataError, words among the targets of a regression; words that are numbers are none."""
+        assert self.words is not None
         word = next((word for word in self.words if labelwords.value(word) is None), None)
         if word is not None:
-            place, word = self.places.get(self.kinds.get(word), (name, word))
+            place, word = self.places.get(self.kinds.get(word, ""), (name, word))
             raise labelwords.no_number(place, word, "the target")
 
     def example(self, form) -> str:
         """A text of the column and the number that it is."""
+        assert self.words is not None
         word = next((word for word in self.words if self.kinds[word] == "written"), next(iter(self.words)))
         return f"{word!r:.80} is {written.shortest(float(form.read([word])[0]))}"
 
@@ -545,11 +559,11 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
     A column without a value in these rows keeps what it has.
     """
     learner, inputs = Learner(reading), []
-    for column in schema.inputs:
+    for column in schema.columns:
         as_words = isinstance(table.columns[column.position], Words) or column.categories is not None
         seen = _Seen(as_words, True, declared=True)
         seen.update(table, column.position)
-        if seen.words is not None and table.doubtful not in (column.categories or ()):
+        if seen.words is not None and table.doubtful is not None and table.doubtful not in (column.categories or ()):
             seen.forget(table.doubtful)
         inputs.append(replace(column, fill=learner._fill(table, column, seen)) if seen.count else column)
     return replace(schema, inputs=inputs)

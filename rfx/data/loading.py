@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -30,9 +31,9 @@ class Split:
     name: str
     split: str
     task: str | None
-    X_train: object
+    X_train: Any
     y_train: np.ndarray | None
-    X_test: object = None
+    X_test: Any = None
     y_test: np.ndarray | None = None
     info: registry.DatasetInfo | None = None
     schema: Schema | None = None
@@ -43,6 +44,7 @@ class Split:
         """(X_train[kept], X_train[out]), with what stands for missing cells learnt from the rows `kept` alone; kept, out: row numbers."""
         if self.table is None:
             return self.X_train[kept], self.X_train[out]
+        assert self.schema is not None  # what the table taught
         table, reading = self.table
         schema, own = learner.refilled(self.schema, table.rows(kept), reading), (table.rows(kept), table.rows(out))
         return tuple(schema.encode(rows)[0] for rows in own)
@@ -116,9 +118,9 @@ def _builtin(info, split, settings, seed, n_train, n_test):
     if split in info.splits:
         spec = info.splits[split]
         n_train, n_test = n_train or spec.n_train, n_test or spec.n_test
-    parts = synthetic.generate(info.name, settings, seed, n_train, n_test)
+    X, y, X_test, y_test = synthetic.generate(info.name, settings, seed, n_train, n_test)
     name = f"{info.name}:{settings}" if settings else info.name
-    return Split(name, split or "default", info.task, *parts, info)
+    return Split(name, split or "default", info.task, X, y, X_test, y_test, info)
 
 
 def _owned(info, split, seed, strict, reading, task):
@@ -153,9 +155,10 @@ def _registered(info, split, offline, seed):
         rows = X[train], y[train], X[test], y[test]
     else:
         train, test = _stacked(parts, spec.train), _stacked(parts, spec.test)
-        rows = *_drawn(*train, spec.n_train, key, 0), *_drawn(*test, spec.n_test, key, 1)
+        (X, y), (X_test, y_test) = train, test
+        rows = *_drawn(X, y, spec.n_train, key, 0), *_drawn(X_test, y_test, spec.n_test, key, 1)
     form = FileFormat("libsvm", False) if scipy.sparse.issparse(rows[0]) else None
-    return Split(info.name, split or "default", info.task, *rows, info, schema=form and Schema(format=form))
+    return Split(info.name, split or "default", info.task, *rows, info, schema=None if form is None else Schema(format=form))
 
 
 def _labelled(rows, info):

@@ -60,10 +60,14 @@ def files() -> list[Path]:
         except OSError as error:
             raise UsageError(f"RFX_DATASETS is {named!r:.200}, which can't be read: {error.strerror}") from None
         return [place]
-    home = env.home_dir()
-    if not os.environ.get("XDG_CONFIG_HOME") and home is None:
+    config, home = os.environ.get("XDG_CONFIG_HOME"), env.home_dir()
+    if config:
+        folder = Path(config)
+    elif home is not None:
+        folder = home / ".config"
+    else:
         return []
-    usual = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "rfx" / "datasets.toml"
+    usual = folder / "rfx" / "datasets.toml"
     return [usual] if os.path.lexists(usual) else []
 
 

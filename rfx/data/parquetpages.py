@@ -6,6 +6,7 @@ header of each page, written in Thrift's compact protocol, has the size that pya
 
 import io
 from dataclasses import dataclass
+from typing import Any
 
 from rfx.errors import DataError
 
@@ -118,7 +119,8 @@ def _varint(data, at):
 
 def _struct(data, at, depth):
     """({number of a field: value}, where it ends) of a Thrift struct in the compact protocol; IndexError at the end of the data."""
-    fields, number = {}, 0
+    fields: dict[int, Any] = {}
+    number = 0
     while True:
         byte = data[at]
         at += 1

@@ -28,13 +28,15 @@ class PCA:
 
     def __init__(self, n_components: int, centred: bool = True):
         self.n_components, self.centred = int(n_components), centred
-        self._count, self._sum, self._moments = 0, None, None
+        self._count = 0
+        self._sum: np.ndarray | None = None
+        self._moments: np.ndarray | None = None
         self.mean: Any = None
         self.components: Any = None
 
     def partial_fit(self, X) -> "PCA":
         """Learn from the rows X (n, d), array or CSR, besides all earlier ones."""
-        if self._sum is None:
+        if self._sum is None or self._moments is None:
             if self.n_components > X.shape[1]:
                 raise UsageError(f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; choose fewer components")
             # about the first rows' mean: far from the origin the moments would lose their digits
@@ -54,7 +56,7 @@ class PCA:
 
         Raises DataError where there were no rows.
         """
-        if not self._count:
+        if not self._count or self._sum is None or self._moments is None:
             raise DataError("principal components can't be learnt from no rows")
         mean = self._sum / self._count
         covariance = self._moments / self._count

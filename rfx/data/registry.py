@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from rfx.data import ownsets
@@ -121,7 +122,8 @@ def _file(entry: dict) -> DataFile:
 
 
 def _split(entry: dict) -> SplitSpec:
-    return SplitSpec(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    return SplitSpec(**fields)
 
 
 def _info(name: str, entry: dict) -> DatasetInfo:

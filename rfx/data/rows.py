@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from rfx.data.scaling import Scaler
-    from rfx.data.survey_parts import Survey
+    from rfx.data.survey_parts import PartSurvey
 
 
 class Rows(ABC):
@@ -22,12 +22,12 @@ class Rows(ABC):
     ----------
     shape : tuple
         (n, d)
-    survey : Survey
+    survey : PartSurvey
         What was counted and measured of the inputs.
     """
 
     shape: tuple[int, int]
-    survey: Survey
+    survey: PartSurvey
 
     @property
     @abstractmethod

@@ -36,7 +36,7 @@ def _checked(kind, kinds, what):
 
 def keeps_sparse(X) -> bool:
     """Whether rows X (n, d) are such that their scaling must leave zeros alone: text, and what is like it."""
-    return scipy.sparse.issparse(X) and is_text(*X.shape, X.nnz)
+    return scipy.sparse.issparse(X) and is_text(X.shape[0], X.shape[1], X.nnz)
 
 
 def is_text(n: int, d: int, entries: int) -> bool:
@@ -126,12 +126,13 @@ class Scaler:
 
     @classmethod
     def of_parts(cls, kind, survey):
-        """What `fit` learns, from the Survey (rfx.data.survey_parts) of the rows."""
+        """What `fit` learns, from the PartSurvey (rfx.data.survey_parts) of the rows."""
         _checked(kind, KINDS, "scaling")
         if kind == "none":
             return cls(kind, np.zeros(survey.width), np.ones(survey.width))
-        spread = _deviations(survey.count, survey.mean, survey.squares) if kind == "standard" else (survey.low, survey.high - survey.low)
-        return cls.from_spread(kind, *spread, is_text(survey.count, survey.width, survey.entries))
+        found = _deviations(survey.count, survey.mean, survey.squares) if kind == "standard" else (survey.low, survey.high - survey.low)
+        low, spread = found
+        return cls.from_spread(kind, low, spread, is_text(survey.count, survey.width, survey.entries))
 
     @classmethod
     def from_spread(cls, kind, low, spread, sparse=False):

@@ -25,7 +25,8 @@ class Scan:
         """
         self._handle, self._zero_based, self._line, self._text = handle, zero_based, 1, False
         self.rows = self.columns = 0
-        self.labels, self.counts = np.zeros(0), np.zeros(0, np.int64)
+        self.labels: np.ndarray | None = np.zeros(0)
+        self.counts: np.ndarray | None = np.zeros(0, np.int64)
         self.low, self.high, self._sum = np.inf, -np.inf, 0.0
         self._name, self._worded, self._spellings = name, None if name else False, labelwords.Spellings(MOST_LABELS)
 
@@ -100,6 +101,7 @@ class Scan:
             self._worded = labelwords.recognised(raw)
         if not self._worded:
             return raw, None, []
+        assert self._name is not None  # of a text without one no label is a word
         encodings.check(raw, self._name, self._line)
         return labelwords.renumbered(raw)
 
@@ -112,7 +114,7 @@ class Scan:
         if self._name and not self._spellings.full:
             labelled.count(self._spellings, found)
         self.low, self.high, self._sum = min(self.low, labels.min()), max(self.high, labels.max()), self._sum + labels.sum()
-        if self.labels is None:
+        if self.labels is None or self.counts is None:
             return
         fresh, counts = np.unique(labels, return_counts=True)
         merged, place = np.unique(np.concatenate([self.labels, fresh]), return_inverse=True)

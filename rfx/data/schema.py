@@ -51,6 +51,7 @@ class Input:
 
     def places(self, words) -> list[int]:
         """The number of the category that each word is, -1 for none: the same text, else the only one of the same value."""
+        assert self.categories is not None
         own = {word: place for place, word in enumerate(self.categories)}
         found = [own.get(word, -1) for word in words]
         if -1 not in found:
@@ -92,23 +93,29 @@ class Schema:
     # ------------------------------------------------------------------ what it says
 
     @property
+    def columns(self) -> list[Input]:
+        """The inputs, of a schema that has some."""
+        assert self.inputs is not None
+        return self.inputs
+
+    @property
     def width(self) -> int:
         """Columns of X."""
-        return sum(column.width for column in self.inputs)
+        return sum(column.width for column in self.columns)
 
     def titles(self) -> list[str]:
         """A name for each column of X."""
-        return [title for column in self.inputs for title in column.titles()]
+        return [title for column in self.columns for title in column.titles()]
 
     def words(self) -> set[str]:
         """The names of the columns that are read as text, the targets' among them."""
-        found = {column.name for column in self.inputs if column.is_text()}
-        return found | ({self.target[0]} if self._text_target() else set())
+        found = {column.name for column in self.columns if column.is_text()}
+        return found | ({self.target[0]} if self.target is not None and self._text_target() else set())
 
     def word_positions(self) -> set[int]:
         """The positions, in the training table, of the columns that are read as text."""
-        found = {column.position for column in self.inputs if column.is_text()}
-        return found | ({self.target[1]} if self._text_target() else set())
+        found = {column.position for column in self.columns if column.is_text()}
+        return found | ({self.target[1]} if self.target is not None and self._text_target() else set())
 
     def _text_target(self) -> bool:
         return self.target is not None and bool(self.labels or self.target_form)
@@ -127,7 +134,7 @@ class Schema:
         """
         found, target = self._found(table, targets == "needed")
         self._check_others(table, found, target, strict)
-        parts = [self._column(table, position, column, strict) for position, column in zip(found, self.inputs)]
+        parts = [self._column(table, position, column, strict) for position, column in zip(found, self.columns)]
         X = _assembled(parts, self.inputs, table.n_rows)
         if target is None or targets != "needed":
             return X, None
@@ -141,7 +148,7 @@ class Schema:
         """The positions of the inputs' columns and the targets' one in a table."""
         if self.named and table.named:
             places = {name: position for position, name in enumerate(table.names)}
-            missing = [column.name for column in self.inputs if column.name not in places]
+            missing = [column.name for column in self.columns if column.name not in places]
             if missing:
                 raise DataError(
                     f"{table.name} has no column {_listed(missing)}, which the model was trained with; its columns are "
@@ -153,14 +160,14 @@ class Schema:
             if target is None and needed:
                 which = f"column {self.target[0]!r}, which has the targets" if self.target else "targets"
                 raise DataError(f"{table.name} has no {which}")
-            return [places[column.name] for column in self.inputs], target
+            return [places[column.name] for column in self.columns], target
         target = self.target[1] if self.target else table.own_target
         if len(table.names) == self.size:
-            return [column.position for column in self.inputs], target
+            return [column.position for column in self.columns], target
         if len(table.names) == self.size - 1 and target is not None and not needed:
-            return [column.position - (column.position > target) for column in self.inputs], None
+            return [column.position - (column.position > target) for column in self.columns], None
         if self.target is None and table.own_target == self.size and len(table.names) == self.size + 1:
-            return [column.position for column in self.inputs], table.own_target
+            return [column.position for column in self.columns], table.own_target
         raise DataError(
             f"{table.name} has {len(table.names)} columns without names, but the model was trained on {self.size}"
             + (", and the targets are needed" if needed and len(table.names) == self.size - 1 else "")

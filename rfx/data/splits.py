@@ -31,9 +31,8 @@ def cut(n: int, n_train: int | None, n_test: int | None, *key: int) -> tuple[np.
 
     One size may be None: the rest. With both None the cut is 80/20. UsageError when n is too small, or a side is empty.
     """
-    if n_train is None and n_test is None:
-        n_train = int(round(FRACTION * n))
-    n_train = n - n_test if n_train is None else n_train
+    if n_train is None:
+        n_train = int(round(FRACTION * n)) if n_test is None else n - n_test
     n_test = n - n_train if n_test is None else n_test
     if n_train < 1 or n_test < 1 or n_train + n_test > n:
         raise UsageError(f"{n:,} rows can't be split into {n_train:,} for training and {n_test:,} for testing")

@@ -33,7 +33,21 @@ class Source:
     name = "the rows"
 
     def __init__(self):
-        self._pending, self._used, self._start, self.row = None, 0, None, 0
+        self._pending: tuple[Any, Any] | None = None
+        self._start: Any = None
+        self._used = self.row = 0
+
+    def _chunk(self) -> tuple[Any, Any] | None:
+        """X and y of some of the next rows; None when there are no more."""
+        raise NotImplementedError
+
+    def _place(self) -> Any:
+        """The place of the next chunk, for `_go`."""
+        raise NotImplementedError
+
+    def _go(self, place: Any) -> None:
+        """Go to a place that `_place` has told, None for the first row."""
+        raise NotImplementedError
 
     def read(self, count: int) -> Part | None:
         """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,); None when there are no more."""
@@ -200,7 +214,7 @@ class Stream:
         # a window is cut into whole batches, so that only the last of an epoch is smaller
         self.window = max(1, -(-max(buffer, 1) // self.batch)) * self.batch
         self.epoch, self.number, self.offset, self.rows = 0, 0, 0, 0
-        self._held: Part | None = None
+        self._held: Any = None  # X, y and the numbers of the rows that batches are cut from
         self._start = source.tell()
 
     def __iter__(self) -> Stream:

@@ -63,7 +63,8 @@ class Survey:
         name: str | None = None,
     ) -> None:
         """chunks: a function that returns an iterator of (X, y) over all rows; called once or twice. name: of the rows, for messages."""
-        self.n_rows, self.n_inputs, self.labels = 0, 0, np.zeros(0)
+        self.n_rows, self.n_inputs = 0, 0
+        self.labels: np.ndarray | None = np.zeros(0)
         self._scaling, sparse = scaling, True
         self._spread: tuple[np.ndarray, np.ndarray] | None = None
         self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
@@ -84,7 +85,11 @@ class Survey:
             self.n_rows += len(y)
         if not self.n_rows:
             raise DataError("there are no rows to learn from" if name is None else f"{name} has no rows to learn from")
-        scaler = plain.scaler if scaling == "none" else Scaler.from_spread(scaling, *self._final_spread(), sparse)
+        if scaling == "none":
+            scaler = plain.scaler
+        else:
+            low, spread = self._final_spread()
+            scaler = Scaler.from_spread(scaling, low, spread, sparse)
         self.inputs = Inputs(scaler, unit)
         if learner and scaling != "none":
             for X, _ in _cut(chunks()):

@@ -63,11 +63,11 @@ def survey(source, moments: bool) -> PartSurvey:
         with np.errstate(over="ignore", invalid="ignore"):
             mean, spread = column_spread(X, "standard") if moments else (None, None)
             low, high = extremes(X)
-        squares = spread**2 * X.shape[0] if moments else None
+        squares = None if spread is None else spread**2 * X.shape[0]
         entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
         values, counts = np.unique(y, return_counts=True)
         labels = dict(zip(values.tolist(), counts.tolist())) if len(values) <= MOST_LABELS else None
-        total = total + PartSurvey(*X.shape, entries, low, high, mean, squares, labels)
+        total = total + PartSurvey(X.shape[0], X.shape[1], entries, low, high, mean, squares, labels)
     return total
 
 

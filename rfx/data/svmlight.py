@@ -29,6 +29,8 @@ class Text:
     """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw (bytes or mmap), and
     status (the file's os.stat_result, or None where a cache could not tell whether it has changed)."""
 
+    raw: bytes | bytearray | mmap.mmap
+
     def __init__(self, path, content=None, encoding=None):
         """content: the plain bytes, where they were read already. encoding: of the text, by default what its mark says, else UTF-8."""
         self._open(path, content)

@@ -36,7 +36,9 @@ def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
     """
     rows, entries, bad, wide, asked, plain = parse_lines(text, at, stop, base, labels, ends, indices, values)
     for offset, slot in asked.tolist():
-        number = float(_NUMBER.match(raw, offset)[0])
+        found = _NUMBER.match(raw, offset)
+        assert found is not None
+        number = float(found[0])
         if number in (np.inf, -np.inf):
             line = raw.rfind(b"\n", 0, offset) + 1
             bad = line if bad < 0 else min(bad, line)

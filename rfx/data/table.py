@@ -115,7 +115,7 @@ class Table:
         raise UsageError(f"{option} is {wanted!r:.80}, which is no column of {self.name}{known:.400}")
 
 
-def is_code_among(word: str, words) -> bool:
+def is_code_among(word: str | None, words) -> bool:
     """Whether a word of two capital letters stands among others of two, as the codes of countries do."""
     others = set(words) - {word}
     return len(others) > 1 and all(_CODE.fullmatch(other) for other in others)

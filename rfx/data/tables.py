@@ -217,14 +217,14 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
 
     Raises DataError where the text and the training file differ in that so that rows or columns would be mistaken.
     """
-    names, cells = {column.name for column in schema.inputs}, found.cells
+    names, cells = {column.name for column in schema.columns}, found.cells
     if schema.named and names <= set(cells):
         return True if reading.header is None else reading.header
     if reading.header is not None:
         return reading.header
     shift = schema.target[1] if schema.target is not None and len(cells) == schema.size - 1 else schema.size
-    places = [column.position - (column.position > shift) for column in schema.inputs]
-    known = [cells[place] in (column.categories or ()) for place, column in zip(places, schema.inputs) if place < len(cells)]
+    places = [column.position - (column.position > shift) for column in schema.columns]
+    known = [cells[place] in (column.categories or ()) for place, column in zip(places, schema.columns) if place < len(cells)]
     if schema.named:
         if any(name in cells and not is_value(name) for name in names):
             return True
@@ -234,7 +234,7 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
         if guess.doubt and not any(known):
             raise DataError(
                 f"{found.name}, line {found.line}: it may be a header or a row ({', '.join(cells):.80}); write the model's header above "
-                f"the rows: {found.separator.join(column.name for column in schema.inputs):.200}"
+                f"the rows: {found.separator.join(column.name for column in schema.columns):.200}"
             )
         log.warning(
             "%s does not begin with the model's header, so that its columns are taken in the order of the training file", found.name
@@ -338,8 +338,8 @@ def plain_rows(content, name: str, task: str | None = None):
             row = next(row for row, code in enumerate(column.codes) if labelwords.value(column.values[code]) is None)
             raise labelwords.no_number(table.place(row), column.values[column.codes[row]], "the target")
         if task != "regression":
-            schema = Schema(labels=labelwords.ascending(words, list(map(float, words)) if same else None))
-            return X, places(column, schema.labels, name), schema
+            labels = labelwords.ascending(words, list(map(float, words)) if same else None)
+            return X, places(column, labels, name), Schema(labels=labels)
     return X, encode_labels(table, 0, None), None
 
 
@@ -398,6 +398,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
         schema = replace(learn(rows, reading, task == "regression"), format=file.format)
         first = schema.encode(rows)
         if schema.labels is None and schema.target_form is None:
+            assert schema.target is not None
             position = schema.target[1]
             words, labels, task = _spelled(file, content, position, first[1], train, task)
             if labels is not None:
@@ -464,7 +465,7 @@ def other_rows(path, schema: Schema | None, n_inputs, reading=None, letters=None
     if file.kind != "libsvm":
         content = file.read(reading, schema)
         if isinstance(content, Table):
-            if by_name:
+            if schema is not None and by_name:
                 return schema.encode(content, strict, targets)
             return _by_position(content, schema, n_inputs, strict, targets)
         X, column = content

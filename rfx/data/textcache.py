@@ -91,7 +91,7 @@ def _arrays(handle, header):
             raise ValueError("a damaged header")
         array = np.fromfile(handle, dtype, count)
         left -= array.nbytes
-        if len(array) != count or zlib.crc32(array) != check:
+        if len(array) != count or zlib.crc32(array.data) != check:
             raise ValueError("a damaged array")
         arrays.append(array)
     return arrays

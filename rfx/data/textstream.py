@@ -240,13 +240,13 @@ class CsvSource(TextSource):
             log.warning(note)
         while not self.rewindable and len(head) < max(HEAD, chunk) and read(max(HEAD, chunk) - len(head)):
             pass
-        head = bytes(head)
-        self.schema = schema or self._learnt(reading, head)
+        begun = bytes(head)
+        self.schema = schema or self._learnt(reading, begun)
         self.n_inputs, self._forced = self.schema.width, tables.words_of(self.shape, self.schema)
         if self.rewindable:
             self._open()
         else:
-            self._handle = archives.joined(head, self._handle)
+            self._handle = archives.joined(begun, self._handle)
 
     def _learnt(self, reading, head):
         forced = tables.words_of(self.shape, None, reading)
@@ -268,6 +268,7 @@ class CsvSource(TextSource):
             schema = replace(learner.finish(), format=form)
             if not tables.asks_spelling(schema, self.task):
                 return schema
+            assert schema.target is not None  # a table has one
             position = schema.target[1]
             found = tables.spellings(csvtext.tables(self._first(head), self.shape, forced | {position}), position)
             labels = labelled.Reader()
@@ -296,6 +297,7 @@ class CsvSource(TextSource):
         forced = self._forced if self._watched is None else self._forced | {self._watched}
         table = csvtext.parse(raw[above:], self.shape, self.shape.line if first else line, forced, first)
         if table is None:
+            assert self.n_inputs is not None  # the schema says
             return np.zeros((0, self.n_inputs)), np.zeros(0)
         if not self.rewindable and isinstance(words := table.columns[self.schema.target[1]], Words):
             self._check_labels(words)

@@ -251,8 +251,8 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     nothing; it decides what may be read in two ways, such as 1,234. Raises Unclear.
     """
     words = list(words)
-    found = [_parts(word) for word in words]
-    if any(parts is None for parts in found):
+    found = [parts for word in words if (parts := _parts(word)) is not None]
+    if len(found) < len(words):
         raise Unclear("numbers that are written in no common form")
     signs = {parts.sign for parts in found if parts.sign}
     if len(signs) > 1:
@@ -300,7 +300,8 @@ def dates(words: Iterable[str]) -> Form:
         if len(date.orders) == 2:
             both = both or word
         elif date.orders != {"ymd"}:
-            orders.setdefault(*date.orders, word)
+            (order,) = date.orders
+            orders.setdefault(order, word)
     if len(orders) > 1:
         shown = " and ".join(f"{word!r:.80}" for word in orders.values())
         raise Unclear(f"dates with the day first and with the month first, {shown}")

@@ -5,6 +5,7 @@ in range, or None where it is not known; `params` holds what has no column of it
 """
 
 import json
+import logging
 import marshal
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ Check: TypeAlias = Callable[[Any], Any]
 FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
 R = TypeVar("R", bound=Mapping[str, Any])
 
+_log = logging.getLogger(__name__)
 STATUSES = ("ok", "failed", "timeout", "interrupted")
 # Measures of which 0 is the least and 1 the most.
 SHARES = frozenset(("accuracy", "balanced_accuracy", "auc", "f1"))
@@ -487,3 +489,18 @@ def having(rows: Iterable[R], *names: str) -> list[R]:
         for row in rows
         if all(row.get(name) is not None for name in columns) and all(row["params"].get(name) is not None for name in entries)
     ]
+
+
+def complete(rows: Iterable[R], *names: str) -> list[R]:
+    """`having` of the rows that a table or figure is made of; of rows that ended well and lack something, a warning says so."""
+    given = list(rows)
+    found = having(given, *names)
+    kept = {id(row) for row in found}
+    lacking = [row for row in given if id(row) not in kept and row.get("status") == "ok"]
+    if lacking:
+        first = lacking[0]
+        name = next(name for name in names if not having([first], name))
+        place = first.where if isinstance(first, Result) else "a row"
+        more = f", and {len(lacking) - 1:,} rows more are not complete" if len(lacking) > 1 else ""
+        _log.warning("%s has no %s and is left out%s; make the run again", place, name, more)
+    return found

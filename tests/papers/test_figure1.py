@@ -108,11 +108,13 @@ def test_the_figure_has_every_curve_and_the_line(rows, tmp_path):
 def test_the_plan_has_all_curves_on_one_basis():
     whole, quick = (plan.load("yen2014-figure1", quick, papers.plans()).runs for quick in (False, True))
     for runs, names in ((whole, set(yen.DATA)), (quick, {"cod-rna"})):
-        assert {yen.panel_of(run) for run in runs} == names
+        assert {yen.panel_of(run.dataset, run.split) for run in runs} == names
         assert all({**SHARED, "loss": "squared_hinge"}.items() <= run.options.items() for run in runs)
         for name in names:
-            traced = [run for run in runs if yen.panel_of(run) == name and run.method != "kernel"]
+            traced = [run for run in runs if yen.panel_of(run.dataset, run.split) == name and run.method != "kernel"]
             assert len({run.options["lam"] for run in traced}) == 1 and all(run.trace and run.curve == "test" for run in traced)
     assert {run.seed for run in whole if run.method == "boosting"} == set(range(5))
-    seeds = {name: [run.seed for run in whole if run.method == "kernel" and yen.panel_of(run) == name] for name in yen.DATA}
+    seeds = {
+        name: [run.seed for run in whole if run.method == "kernel" and yen.panel_of(run.dataset, run.split) == name] for name in yen.DATA
+    }
     assert seeds == {name: [0] if name in ("covtype", "ijcnn1-tr") else [0, 1, 2, 3, 4] for name in yen.DATA}

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from rfx.cli import cli
 from rfx.errors import DataError
 from rfx.records import results, traces
-from rfx.records.result import Missing, having
+from rfx.records.result import Missing, complete, having
 from rfx.reporting import columns, figures, seeds, style, tables, tables_render
 
 ROWS = Path(__file__).resolve().parents[2] / "docs/rows"
@@ -158,7 +158,7 @@ def test_the_figure_of_lambda_without_any_model_size_has_no_panel_of_sizes(tmp_p
     done = call("figure", "lambda", "--results", path, "--output", f"{tmp_path}/figs/")
     assert done.exit_code == 0 and len(list((tmp_path / "figs").iterdir())) == 4
     built = figures.catalogue.figures()["lambda"](results.read(path), None)
-    assert [axes.get_ylabel() for axes in built.axes] == ["accuracy"]
+    assert [panel.y_axis for panel in built] == ["accuracy"]
 
 
 @pytest.mark.parametrize("name", ["lambda", "features", "grid", "pareto", "tune"])
@@ -211,3 +211,13 @@ def test_many_failures_of_one_reason_are_one_note(tmp_path):
     rows = [{"key": f"k{n}", "status": "failed", "message": "no data"} for n in range(5)]
     table = tables.build("summary", results.read(written(tmp_path / "r.csv", *rows)))
     assert [note for note in table.notes if "no data" in note] == ["cpu rf (failed): no data (5 runs)"]
+
+
+def test_a_row_that_lacks_what_is_needed_is_left_out_and_said(tmp_path, caplog):
+    for score in (0.5, None, 0.7):
+        results.append(tmp_path / "r.csv", {"key": f"k{score}", "status": "ok", "dataset": "d", "method": "rf", "score": score})
+    results.append(tmp_path / "r.csv", {"key": "f", "status": "failed", "dataset": "d", "method": "rf", "message": "no"})
+    rows = results.read(tmp_path / "r.csv")
+    assert [row.score for row in complete(rows, "score", "method")] == [0.5, 0.7]
+    assert caplog.messages == [f"{tmp_path / 'r.csv'}, line 3 has no score and is left out; make the run again"]
+    assert len(having(rows, "score")) == 2 and len(caplog.messages) == 1

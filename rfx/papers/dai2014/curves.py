@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import DataError
-from rfx.records.result import having
+from rfx.records.result import complete, having
 from rfx.reporting.printed import Printed, printed
 
 METHODS = {
@@ -77,8 +77,9 @@ class Run:
 def runs(rows, name: str) -> list[Run]:
     """The good rows of a figure, in the order of METHODS."""
     order = list(METHODS)
-    rows = [row for row in having(rows, "score") if row["seconds_fit"] is not None or row["params"].get("seconds_steps") is not None]
-    found = [Run(row) for row in rows if row["status"] == "ok" and str(row["params"].get("label") or "").partition("-")[0] == name]
+    own = [row for row in rows if row["status"] == "ok" and str(row["params"].get("label") or "").partition("-")[0] == name]
+    timed = lambda row: row["seconds_fit"] is not None or row["params"].get("seconds_steps") is not None
+    found = [Run(row) for row in complete(own, "score") if timed(row)]
     return sorted(found, key=lambda run: order.index(run.method) if run.method in order else len(order))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import mean, stdev
 
-from rfx.records.result import having, seconds_train
+from rfx.records.result import complete, seconds_train
 from rfx.reporting.seeds import Mean
 
 # data set -> what of the paper's it stands for; "" for itself, in the order of the paper
@@ -75,7 +75,7 @@ def of(rows, name: str) -> list[dict]:
 def by_size(rows) -> dict[tuple[str, str], dict[object, Point]]:
     """(data set, method) -> D asked for -> Point, of rows that are ok; "support" is D where none was, the whole support."""
     found: dict[tuple[str, str], dict[object, Point]] = {}
-    for row in having(rows, "score", "n_features", "seconds_fit"):
+    for row in complete(rows, "score", "n_features", "seconds_fit"):
         if row["status"] == "ok" and row["method"] in METHODS:
             asked = row["n_features"] if row["method"] == "rf" else _asked(row)
             found.setdefault((row["dataset"], row["method"]), {}).setdefault(asked, Point()).add(row)
@@ -92,7 +92,7 @@ def _asked(row) -> int | str:
 def by_dimension(rows) -> dict[str, dict[int, Point]]:
     """method -> d -> Point of the rows of sphere data sets."""
     found: dict[str, dict[int, Point]] = {}
-    for row in having(rows, "score", "n_features", "seconds_fit"):
+    for row in complete(rows, "score", "n_features", "seconds_fit"):
         dimension = re.search(r"\bd=(\d+)", row["dataset"])
         if row["status"] == "ok" and dimension and row["dataset"].startswith("sphere"):
             found.setdefault(row["method"], {}).setdefault(int(dimension[1]), Point()).add(row)

@@ -4,7 +4,7 @@ features learnt together with the weights, as tables."""
 from statistics import mean
 
 from rfx.papers.sinha2016 import curves
-from rfx.records.result import having, seconds_train
+from rfx.records.result import complete, seconds_train
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
 from rfx.reporting.printed import printed
@@ -182,7 +182,7 @@ def joint(rows) -> Table:
     """Error, number of features and seconds by scores and by joint optimisation, a section a data set."""
     own = curves.of(rows, "joint")
     good = [row for row in own if row["status"] == "ok"]
-    good = having(good, "score", "n_features", "seconds_fit", "params.rho_share")
+    good = complete(good, "score", "n_features", "seconds_fit", "params.rho_share")
     groups: dict[str, dict[tuple, list[dict]]] = {}
     for row in good:
         params = row["params"]

@@ -6,7 +6,7 @@ the rows of all of them.
 
 from dataclasses import dataclass, field
 
-from rfx.records.result import having, seconds_train
+from rfx.records.result import complete, seconds_train
 from rfx.reporting.printed import curves
 from rfx.reporting.seeds import mean, verdict
 
@@ -208,7 +208,7 @@ def speedups(rows: list[dict]) -> list[Curve]:
     A seed's speed-up is its own time with one thread over that with several, the time of the passes over the columns alone.
     """
     times: dict[tuple[str, str], dict[int, dict[int, dict]]] = {}
-    for row in having(of_figure(rows, "fig6"), "threads", "n_iter"):
+    for row in complete(of_figure(rows, "fig6"), "threads", "n_iter"):
         if row["status"] == "ok" and row["seconds_fit"]:
             times.setdefault((row["dataset"], row["method"]), {}).setdefault(row["threads"], {})[row["seed"]] = row
     found = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rfx import losses
 from rfx.errors import DataError
 from rfx.papers.wu2016 import curves as wu2016
-from rfx.records.result import having
+from rfx.records.result import complete
 from rfx.reporting import seeds
 from rfx.reporting.suboptimality import Excess, Reference
 
@@ -69,14 +69,14 @@ def cases(rows) -> list[Case]:
     """
     # the newest of a run that was made twice
     newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
-    own = [(gamma, row) for row in having(newest.values(), "objective", "lam") if (gamma := _gamma(row))]
+    own = [(gamma, row) for row in complete(newest.values(), "objective", "lam") if (gamma := _gamma(row))]
     found = []
     for gamma, exact in own:
         if exact["method"] != "kernel" or not Reference.there(exact):
             continue
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
             alike = [row for width, row in own if (row["dataset"], row["method"], width) == (exact["dataset"], method, gamma)]
-            alike = [row for row in having(alike, "params.kappa", "params.kappa_bound") if isinstance(row["params"].get("n_grids"), int)]
+            alike = [row for row in complete(alike, "params.kappa", "params.kappa_bound") if isinstance(row["params"].get("n_grids"), int)]
             excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
             if excess:
                 kappa = seeds.mean_of([row["params"]["kappa_bound"] for row in alike]).value

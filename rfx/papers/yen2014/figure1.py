@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import DataError
-from rfx.records.result import having
+from rfx.records.result import complete, having
 from rfx.reporting.seeds import Mean
 
 LABEL = "figure1"
@@ -97,9 +97,9 @@ def curve_of(row) -> str:
     return "boosting-exact" if row["method"] == "boosting" and row["params"].get("threshold") == "exact" else row["method"]
 
 
-def panel_of(row) -> str:
-    """The key in DATA of a row; LIBSVM's own training rows of ijcnn1, which Wu et al. took, are fewer than those of Yen et al."""
-    return "ijcnn1-tr" if (row["dataset"], row["split"]) == ("ijcnn1", "wu2016") else row["dataset"]
+def panel_of(dataset: str, split: str | None) -> str:
+    """The key in DATA of a row or run; LIBSVM's own training rows of ijcnn1, which Wu et al. took, are fewer than those of Yen et al."""
+    return "ijcnn1-tr" if (dataset, split) == ("ijcnn1", "wu2016") else dataset
 
 
 def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
@@ -108,11 +108,15 @@ def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
     Of rows that differ in nothing but when they were made the last counts, of several lambdas the one run last. Raises
     DataError where no rows are the figure's.
     """
-    rows = having(rows, "lam", "n_train", "seed", "model_size")
-    mine = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == LABEL and panel_of(row) in DATA]
+    mine = [
+        row
+        for row in rows
+        if row["status"] == "ok" and row["params"].get("label") == LABEL and panel_of(row["dataset"], row["split"]) in DATA
+    ]
+    mine = complete(mine, "lam", "n_train", "seed", "model_size")
     panels = {}
     for name in DATA:
-        own, curves = [row for row in mine if panel_of(row) == name], {}
+        own, curves = [row for row in mine if panel_of(row["dataset"], row["split"]) == name], {}
         for key in CURVES:
             same = [row for row in own if curve_of(row) == key]
             if same:

@@ -12,7 +12,7 @@ from typing import Any
 
 from rfx.papers.yen2014 import figure1 as yen
 from rfx.papers.yen2014 import theory
-from rfx.records.result import having, seconds_train
+from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
@@ -138,7 +138,7 @@ TABLE2 = YenTable(
 def _labelled(rows, label) -> list[Mapping]:
     """The newest row of each run of that label that ended well."""
     good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == label]
-    return having((row for group in seeds.variants(good) for row in group), "kernel", "solver", "lam", "metric", "score", "model_size")
+    return complete((row for group in seeds.variants(good) for row in group), "kernel", "solver", "lam", "metric", "score", "model_size")
 
 
 def inference(rows, book) -> list[Section]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rfx import losses
 from rfx.errors import DataError
-from rfx.records.result import having
+from rfx.records.result import complete
 from rfx.reporting.suboptimality import Excess, Reference
 
 LABEL = "corollary1"
@@ -46,7 +46,7 @@ def cases(rows) -> list[Case]:
     """
     # the newest of a run that was made twice
     newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
-    own = having(newest.values(), "objective", "lam")
+    own = complete(newest.values(), "objective", "lam")
     found = []
     for exact in own:
         if exact["method"] != "kernel" or exact["kernel"] not in _LARGEST or not Reference.there(exact):

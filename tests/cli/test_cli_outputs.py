@@ -9,6 +9,7 @@ import pytest
 
 from rfx.cli import main
 from rfx.data import svmlight
+from rfx.reporting.charts import Chart, Curve, Panel
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -121,12 +122,8 @@ def test_every_file_of_a_path_is_looked_at(folder, capfd):
 def test_a_figure_replaces_figures_of_rfx_only(folder, monkeypatch, capfd):
     from rfx.papers.wu2016 import figures
 
-    def builder(rows, setting):
-        from matplotlib.figure import Figure
-
-        return Figure()
-
-    monkeypatch.setitem(figures.FIGURES, "fig4", builder)
+    chart = Chart("fig4", [], [[Panel("p", "x", "y", [Curve([1, 2], [3, 4], {}, "a")])]])
+    monkeypatch.setitem(figures.FIGURES, "fig4", lambda rows, setting: chart)
     for _ in range(2):
         assert rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig")[0] == 0
     before = (folder / "fig.png").read_bytes()

@@ -239,7 +239,7 @@ def test_quick_as_part_of_the_name():
 def test_every_run_of_the_plans_has_a_place_in_its_table():
     from rfx.papers.yen2014 import tables
 
-    for table in tables.TABLES.values():
+    for table in (tables.TABLE1, tables.TABLE2):
         for run in plan.load(table.name, known=papers.plans()).runs:
             assert run.dataset in {data.name for data in table.data}
             assert run.method in table.methods and run.options["kernel"] in table.kernels

@@ -1,6 +1,7 @@
 """`rfx warm` fills an empty cache, and the first command that has to compile says what is waited for."""
 
 import os
+from types import SimpleNamespace
 
 import numpy as np
 from click.testing import CliRunner
@@ -12,12 +13,14 @@ from rfx.cli.warm import command
 
 def test_every_method_is_trained(monkeypatch):
     fitted = set()
-    for name in methods.names():
-        kind = methods.get(name)
-        monkeypatch.setattr(kind, "fit", lambda self, X, y, name=name: fitted.add((name, self.params["task"])) or self)
-        monkeypatch.setattr(kind, "decision_function", lambda self, X: np.zeros(len(X)))
+
+    def create(name, **options):
+        trained = SimpleNamespace(decision_function=lambda X: np.zeros(len(X)))
+        return SimpleNamespace(fit=lambda X, y: fitted.add((name, options["task"])) or trained)
+
+    monkeypatch.setattr(methods, "create", create)
     assert CliRunner().invoke(command).exit_code == 0
-    assert {name for name, _ in fitted} == set(methods.names())
+    assert fitted == {(name, task) for name in methods.names() for task in ("binary", "regression")}
 
 
 def test_an_empty_cache_is_said(tmp_path, monkeypatch, capsys):

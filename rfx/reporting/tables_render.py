@@ -42,6 +42,8 @@ def parts(cell: Cell) -> Parts:
 
 def text(cell: Cell) -> str:
     """A cell as it is printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
+    if cell.text is not None and not cell.pair and cell.verdict is None and cell.converged is not False:
+        return cell.text  # of which a table of many rows is full
     found = parts(cell)
     paper = f" / {found.paper}" if found.paper else ""
     return f"{found.ours}{'*' if found.star else ''}{paper}{f' {MARKS[found.verdict]}' if found.verdict else ''}"

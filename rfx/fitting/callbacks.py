@@ -1,4 +1,4 @@
-"""What is told of a solver's steps: the error on held-out rows, and progress to whoever listens."""
+"""Callbacks of solvers: the error on held-out rows at each step, and progress."""
 
 from __future__ import annotations
 

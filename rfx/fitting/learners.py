@@ -5,6 +5,7 @@ Each keeps the features that joined as the arrays of their map, which computes t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ HALVES = 32
 FARTHEST = 4.0
 
 
-class Learner:
+class Learner(ABC):
     """The features found for one output, for the kernel whose random features they would be; params: that kernel's.
 
     X: (n, d) scaled rows in the type of the features.
@@ -51,9 +52,9 @@ class Learner:
         self._last = features
         return np.where(features.transform(self.X) > 0, 1, -1).astype(np.int8)
 
+    @abstractmethod
     def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]:
         """(signs (n, k) int8 of the features of this step, the largest |sum_n u_n phi(x_n)| of all, None where it is not known)."""
-        raise NotImplementedError
 
     def keep(self, which: Sequence[int | np.integer[Any]]) -> None:
         """Let these features, numbers of those found last, join."""

@@ -159,7 +159,7 @@ class Pipeline:
         ----------
         path : str, path or None
         **more
-            Entries of the header, for whoever reads them again.
+            Entries of the header, as a reader finds them again.
 
         Returns
         -------

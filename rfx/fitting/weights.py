@@ -169,7 +169,7 @@ def mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.ndarray, SmoothLoss]:
     """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is None.
 
-    The options of the methods that ask for this allow smooth losses alone.
+    The loss counts as smooth, since callers take second derivatives of smooth losses alone; hinge passes through unchanged.
     """
     smooth = cast(SmoothLoss, loss)
     if weights is None:

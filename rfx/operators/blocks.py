@@ -23,7 +23,7 @@ _PERMUTED, _DRAW = 1 << 22, 48
 def drawn(size: int, count: int, start: int = 0, stop: int | None = None) -> np.ndarray:
     """Those of `count` different numbers below `size`, ascending, that lie in start .. stop-1.
 
-    They depend on (size, count) alone, so that whoever has a part of the rows knows those of them that are drawn: the first of a
+    They depend on (size, count) alone, so each part of the rows can tell which of its own are drawn: the first of a
     permutation, or where that would take much memory, one of each of `count` equal stretches.
     """
     stop = size if stop is None else stop

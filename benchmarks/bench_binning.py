@@ -18,7 +18,7 @@ from pairs import add_pairs, child, machine, ratios, spread, turns
 
 from rfx import env
 from rfx.data import load
-from rfx.data.scaling import Scaler
+from rfx.data.transforms.scaling import Scaler
 from rfx.features.binning import sample_grids
 from rfx.losses import SquaredHinge
 from rfx.operators.binned import BinnedMatrix

@@ -127,7 +127,7 @@ def product_rate() -> float:
 def seconds_of_features() -> float:
     """Of all features of all rows, made once in blocks of rows."""
     from rfx.data import load
-    from rfx.data.scaling import Scaler
+    from rfx.data.transforms.scaling import Scaler
     from rfx.features import sample
 
     split = load("covtype", split="yen2014")
@@ -144,7 +144,8 @@ def seconds_of_features() -> float:
 
 
 def growth(options):
-    from rfx.data import load, svmlight
+    from rfx.data import load
+    from rfx.data.libsvm import svmlight
 
     split, found = load("covtype", split="yen2014"), []
     print(f"\nsparse-rf, lambda 100, D = {options.n_features:,}\n\n| rows | training, s | ended | load |\n|---:|---:|---|---:|")

@@ -67,7 +67,7 @@ def load() -> str:
 def speed(options, folder):
     """Covtype's 464,810 training rows: seconds of training, without the reading of text that both do beforehand."""
     from rfx.data import load as rows_of
-    from rfx.data import svmlight
+    from rfx.data.libsvm import svmlight
 
     split = rows_of("covtype", split="yen2014")
     path = folder / "covtype.svm"
@@ -120,7 +120,7 @@ def traffic() -> int:
 def traffic_of_steps(options, folder):
     """Bytes into and out of two workers, for a step of conjugate gradients and for a pass with predictions, value and gradient."""
     from rfx.data import ranges
-    from rfx.data.scaling import Scaler
+    from rfx.data.transforms.scaling import Scaler
     from rfx.distributed import cluster
     from rfx.distributed.rows import DistributedRows
     from rfx.distributed.workers import Workers

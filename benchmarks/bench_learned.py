@@ -12,7 +12,7 @@ import numpy as np
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
 from rfx import data, env
-from rfx.data.scaling import Scaler
+from rfx.data.transforms.scaling import Scaler
 from rfx.features import alignment, sample
 from rfx.features.divergence import chi2_by_bisection, maximise
 

@@ -8,7 +8,8 @@ import argparse
 
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
-from rfx.data import fetch, svmlight, textcache
+from rfx.data.libsvm import svmlight, textcache
+from rfx.data.registry import fetch
 
 
 def measure(path, pairs):

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from rfx import model
-from rfx.data import svmlight
-from rfx.data.checked import digest
+from rfx.data.libsvm import svmlight
+from rfx.data.registry.checked import digest
 from rfx.records import results
 
 PLAN = """title = "to be killed"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from rfx import model
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 
 
 def main(count: int) -> int:

@@ -22,7 +22,7 @@ import numpy as np
 from by_hand import Cluster
 
 from rfx import model
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 
 PLAN = """title = "to be killed"
 [[run]]

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from rfx import methods
 from rfx.cli import cli
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 from rfx.plans import plan
 from rfx.records import results
 from rfx.records.run import Run

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from rfx import compiled, env
-from rfx.data import fetch, ownsets, svmlight
+from rfx.data.libsvm import svmlight
+from rfx.data.registry import fetch, ownsets
 from rfx.errors import UsageError
 
 MODULE = """

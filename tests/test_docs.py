@@ -11,7 +11,7 @@ import pytest
 
 from rfx import papers
 from rfx.cli import COMMANDS, cli
-from rfx.data import registry
+from rfx.data.registry import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()

@@ -134,6 +134,21 @@ def test_no_module_imports_itself_in_a_circle():
     assert len(graph) > 200 and circle(graph) == []
 
 
+def test_no_room_of_data_imports_itself_in_a_circle():
+    """Of the rooms in `data/` each counts as one module."""
+    rooms = {path.name for path in (ROOT / "data").iterdir() if (path / "__init__.py").is_file()}
+
+    def outer(name: str) -> str:
+        parts = name.split(".")
+        return ".".join(parts[:2]) if parts[1:2] and parts[1] in rooms else name
+
+    graph: dict[str, set[str]] = {}
+    for path in (ROOT / "data").rglob("*.py"):
+        own = outer(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        graph.setdefault(own, set()).update({outer(name) for name in below(path)} - {own, "data"})
+    assert {"libsvm", "tabular", "registry", "transforms"} <= rooms and circle(graph) == []
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom rfx.cli import main\n"

@@ -21,7 +21,8 @@ def command(file, zero_based, header, encoding):
     """
     from pathlib import Path
 
-    from rfx.data import archives, scan, sequences, tables
+    from rfx.data import archives, tables
+    from rfx.data.libsvm import scan, sequences
     from rfx.data.reading import Reading
 
     reading = Reading(header=header, encoding=encoding)
@@ -51,7 +52,7 @@ def command(file, zero_based, header, encoding):
 def _check_table(file, reading):
     import numpy as np
 
-    from rfx.data.table import Table, Words, check_finite
+    from rfx.data.tabular.table import Table, Words, check_finite
     from rfx.errors import DataError
 
     try:

@@ -88,7 +88,7 @@ def _method_names():
 
 def data_names():
     """The names of the data sets, for shells that complete them."""
-    from rfx.data import registry
+    from rfx.data.registry import registry
 
     return registry.names()
 
@@ -209,7 +209,7 @@ def force_option(command):
 
 def named(option: str, source: str | None) -> list[tuple[str, object]]:
     """What is read for a data set's name or a file, given with an option, in the form that `files.guard` takes."""
-    from rfx.data import fetch
+    from rfx.data.registry import fetch
 
     return [] if source is None else [(option, path) for path in fetch.paths(source)]
 

@@ -26,8 +26,10 @@ def command(source, output, train, target, ignore, categorical, dates, header, m
     rfx convert test.csv test.libsvm --target price --missing mean --train train.csv
     """
     from rfx import files
-    from rfx.data import labelwords, svmlight, tables
+    from rfx.data import tables
+    from rfx.data.libsvm import svmlight
     from rfx.data.reading import Reading
+    from rfx.data.tabular import labelwords
 
     files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
     given = Reading(**reading(target, ignore, categorical, dates, header, missing, encoding), zero_based=zero_based or None)

@@ -20,7 +20,7 @@ def command(paper, as_json):
 
     Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
     """
-    from rfx.data import registry
+    from rfx.data.registry import registry
 
     infos = registry.for_paper(paper) if paper is not None else [registry.get(name) for name in registry.names()]
     rows = [_row(info) for info in infos]
@@ -36,8 +36,8 @@ def command(paper, as_json):
 
 
 def _row(info):
-    from rfx.data import checked
-    from rfx.data.fetch import is_fetched, is_obtainable
+    from rfx.data.registry import checked
+    from rfx.data.registry.fetch import is_fetched, is_obtainable
 
     if info.own is not None:
         status = "own file"

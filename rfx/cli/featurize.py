@@ -107,10 +107,13 @@ def command(
 
     from rfx import features, files, kernels
     from rfx.cli.rows import labelled_rows
-    from rfx.data import labelwords, load, registry, svmlight
+    from rfx.data import load
+    from rfx.data.libsvm import svmlight
     from rfx.data.reading import Reading
-    from rfx.data.scaling import Scaler
-    from rfx.data.table import Words
+    from rfx.data.registry import registry
+    from rfx.data.tabular import labelwords
+    from rfx.data.tabular.table import Words
+    from rfx.data.transforms.scaling import Scaler
     from rfx.errors import UsageError
     from rfx.fitting import memory
 

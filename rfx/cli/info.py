@@ -29,7 +29,7 @@ def command(model, as_json):
 
 
 def _facts(method, size) -> dict:
-    from rfx.data import schema
+    from rfx.data.tabular import schema
     from rfx.fitting import calibration
 
     labels = None if method.classes is None else schema.shown(method, method.classes)

@@ -23,8 +23,9 @@ def command(model, source, decision, proba, output, as_json, split, zero_based, 
 
     from rfx import files, methods
     from rfx.cli.rows import rows_for
-    from rfx.data import schema, svmlight
+    from rfx.data.libsvm import svmlight
     from rfx.data.reading import Reading
+    from rfx.data.tabular import schema
     from rfx.errors import UsageError
     from rfx.fitting import calibration
 

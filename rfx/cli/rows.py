@@ -2,7 +2,9 @@
 
 import scipy.sparse
 
-from rfx.data import load, registry, svmlight, tables
+from rfx.data import load, tables
+from rfx.data.libsvm import svmlight
+from rfx.data.registry import registry
 
 
 def rows_for(method, source: str, reading, split=None, strict=False, targets="needed"):

@@ -17,7 +17,7 @@ def command():
     import numpy as np
 
     from rfx import methods
-    from rfx.data import svmtext
+    from rfx.data.libsvm import svmtext
     from rfx.operators import integer_gram
 
     random = np.random.default_rng(0)

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rfx.data import archives, fetch, learner, registry, sequences, splits, svmlight, synthetic, tables
+from rfx.data import archives, splits, tables
+from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading
-from rfx.data.schema import Schema
-from rfx.data.table import Table
+from rfx.data.registry import fetch, registry, synthetic
+from rfx.data.tabular import learner
+from rfx.data.tabular.schema import Schema
+from rfx.data.tabular.table import Table
 from rfx.errors import UsageError
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed

@@ -12,8 +12,10 @@ from itertools import accumulate
 from pathlib import Path
 
 from rfx import files
-from rfx.data import archives, arrayfiles, csvtext, encodings, foreign, labelled, labelwords, tables
-from rfx.data.scan import LONGEST_LINE
+from rfx.data import archives, encodings, tables
+from rfx.data.libsvm import labelled
+from rfx.data.libsvm.scan import LONGEST_LINE
+from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords
 from rfx.errors import DataError, UsageError
 
 CHUNK = 8 << 20  # bytes of a text that are parsed together

@@ -11,8 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import scipy.sparse
 
-    from rfx.data.scaling import Scaler
     from rfx.data.survey_parts import PartSurvey
+    from rfx.data.transforms.scaling import Scaler
 
 
 class Rows(ABC):

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx.counters import uniforms
-from rfx.data.pca import PCA, unit_rows
-from rfx.data.scaling import Scaler, TargetScaler, column_spread, joined, keeps_sparse, plain
+from rfx.data.transforms.pca import PCA, unit_rows
+from rfx.data.transforms.scaling import Scaler, TargetScaler, column_spread, joined, keeps_sparse, plain
 from rfx.errors import DataError, UsageError
 
 if TYPE_CHECKING:

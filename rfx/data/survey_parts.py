@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.data.scaling import column_spread, extremes, joined
 from rfx.data.survey import MOST_LABELS
+from rfx.data.transforms.scaling import column_spread, extremes, joined
 from rfx.errors import DataError
 
 

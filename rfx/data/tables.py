@@ -12,12 +12,14 @@ import numpy as np
 from scipy.sparse import issparse
 
 from rfx import files
-from rfx.data import archives, arrayfiles, csvtext, encodings, foreign, labelwords, sequences, svmlight
-from rfx.data.header import is_value
-from rfx.data.learner import learn
+from rfx.data import archives, encodings
+from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
-from rfx.data.schema import Input, Schema, encode_labels, places
-from rfx.data.table import Table, Words
+from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords
+from rfx.data.tabular.header import is_value
+from rfx.data.tabular.learner import learn
+from rfx.data.tabular.schema import Input, Schema, encode_labels, places
+from rfx.data.tabular.table import Table, Words
 from rfx.data.tasks import FEWEST_NUMBERS
 from rfx.errors import DataError, UsageError
 

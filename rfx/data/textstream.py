@@ -11,12 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import files
-from rfx.data import archives, csvtext, encodings, labelled, labelwords, tables
-from rfx.data.learner import Learner
+from rfx.data import archives, encodings, tables
+from rfx.data.libsvm import labelled
+from rfx.data.libsvm.scan import LONGEST_LINE
 from rfx.data.reading import FileFormat, Reading
-from rfx.data.scan import LONGEST_LINE
 from rfx.data.stream import Source
-from rfx.data.table import Words
+from rfx.data.tabular import csvtext, labelwords
+from rfx.data.tabular.learner import Learner
+from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
 log = logging.getLogger(__name__)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from rfx.data.frames import check_columns
 from rfx.data.ranges import Arrays
+from rfx.data.tabular.frames import check_columns
 from rfx.distributed.rows import DistributedRows
 from rfx.distributed.training import check_method
 from rfx.distributed.workers import Workers

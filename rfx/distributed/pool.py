@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from rfx.data import registry
+from rfx.data.registry import registry
 from rfx.distributed import cluster
 from rfx.errors import ClusterError
 from rfx.records import keys

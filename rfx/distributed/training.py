@@ -7,14 +7,17 @@ from dataclasses import replace
 import numpy as np
 
 from rfx import data, methods
-from rfx.data import encodings, labelled, labelwords, ranges, registry, tables
-from rfx.data.csvtext import KindChanged
-from rfx.data.learner import Learner
+from rfx.data import encodings, ranges, tables
+from rfx.data.libsvm import labelled
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat
-from rfx.data.schema import Schema
+from rfx.data.registry import registry
 from rfx.data.survey import MOST_LABELS
-from rfx.data.table import Words
+from rfx.data.tabular import labelwords
+from rfx.data.tabular.csvtext import KindChanged
+from rfx.data.tabular.learner import Learner
+from rfx.data.tabular.schema import Schema
+from rfx.data.tabular.table import Words
 from rfx.data.tasks import guess_of
 from rfx.distributed import cluster
 from rfx.distributed.rows import DistributedRows

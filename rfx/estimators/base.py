@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from rfx import methods, parallel
-from rfx.data.frames import check_columns
+from rfx.data.tabular.frames import check_columns
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
 from rfx.estimators.files import are_doubles

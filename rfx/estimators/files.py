@@ -1,6 +1,6 @@
 """Model files as estimators, so that one comes back as it was, and so that the command line can use what an estimator learnt.
 
-Labels that are words and the names of inputs are the model's schema, as those of a table are (rfx.data.schema). What else only an
+Labels that are words and the names of inputs are the model's schema, as those of a table are (rfx.data.tabular.schema). What else only an
 estimator knows, the type of its labels and its class_weight, is an entry of the header.
 """
 
@@ -9,8 +9,8 @@ import contextlib
 import numpy as np
 
 from rfx import methods, model
-from rfx.data import schema
-from rfx.data.schema import Input, Schema
+from rfx.data.tabular import schema
+from rfx.data.tabular.schema import Input, Schema
 from rfx.errors import DataError
 from rfx.fitting import weights
 from rfx.options import LabelWeights

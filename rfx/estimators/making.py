@@ -42,7 +42,7 @@ _OF_METHODS = [
 _CLASSES = ("classes_ : ndarray of shape (n_classes,)", "The labels.")
 _OF_MAPS = [
     ("map_ : object", "The features as rfx has them (rfx.features)."),
-    ("scaler_ : rfx.data.scaling.Scaler", "The scaling of the inputs."),
+    ("scaler_ : rfx.data.transforms.scaling.Scaler", "The scaling of the inputs."),
 ]
 
 

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from rfx import kernels
-from rfx.data.scaling import Scaler
+from rfx.data.transforms.scaling import Scaler
 from rfx.estimators.base import MethodEstimator, checked, classes_of, in_python
 from rfx.features import FeatureMap, sample
 from rfx.features.binning import BinMap

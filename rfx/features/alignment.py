@@ -7,7 +7,7 @@ alone; that of a mixture q of features is q.s (Sinha and Duchi 2016, equations 5
 import numpy as np
 
 from rfx.data.rows import Rows
-from rfx.data.scaling import as_floats
+from rfx.data.transforms.scaling import as_floats
 from rfx.operators.mapped import MapMatrix
 
 _FEATURES, _VALUES = 8192, 2**21

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from rfx import parallel
 from rfx.compiled import njit
-from rfx.data.scaling import FILLED, WIDE
+from rfx.data.transforms.scaling import FILLED, WIDE
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
@@ -81,7 +81,7 @@ class CoordinateMap(FeatureMap):
 class KmerMap(CoordinateMap):
     """kmers: is the word v at place p of the sequence? For every word of 1 to params["k"] letters and every place of it.
 
-    Inputs are the codes of letters, one column a place (see rfx.data.sequences), params["alphabet"] the codes there may be: of A
+    Inputs are the codes of letters, one column a place (see rfx.data.libsvm.sequences), params["alphabet"] the codes there may be: of A
     letters, T = sum_k A^k (d - k + 1). The sum over all T of phi(x) phi(y) / T is how many words of x are in y at their place.
     """
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from rfx.data.schema import Schema, label_text
+from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfx import kernels, losses, model
-from rfx.data.pca import PCA
-from rfx.data.scaling import Scaler, TargetScaler
 from rfx.data.survey import Inputs
+from rfx.data.transforms.pca import PCA
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting.learned import Learned
 from rfx.fitting.stream_options import CHANGEABLE

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data.scaling import TargetScaler
-from rfx.data.schema import Schema
 from rfx.data.survey import Inputs
+from rfx.data.tabular.schema import Schema
+from rfx.data.transforms.scaling import TargetScaler
 from rfx.fitting import targets
 
 

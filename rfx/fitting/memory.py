@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.data.rows import Rows, RowsLike
-from rfx.data.scaling import WIDE, keeps_sparse
+from rfx.data.transforms.scaling import WIDE, keeps_sparse
 from rfx.errors import DataError
 
 # Bytes an input: of a vector while it is drawn in float64, or some at a time where there are many inputs; of learning the scaling.

@@ -9,8 +9,8 @@ import numpy as np
 
 from rfx import kernels, losses, parallel, plugins
 from rfx import model as model_file
-from rfx.data.scaling import Scaler, TargetScaler
-from rfx.data.schema import Schema
+from rfx.data.tabular.schema import Schema
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError
 from rfx.fitting.calibration import Calibration
 from rfx.fitting.method import Method

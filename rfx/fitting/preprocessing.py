@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data.scaling import Scaler, TargetScaler
-from rfx.data.schema import NEVER_SEEN, Schema, label_text
+from rfx.data.tabular.schema import NEVER_SEEN, Schema, label_text
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxWarning
 
 CLASSIFICATION = ("binary", "multiclass")

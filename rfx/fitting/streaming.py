@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import losses, parallel
-from rfx.data.pca import PCA
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
+from rfx.data.transforms.pca import PCA
 from rfx.errors import DataError, UsageError
 from rfx.fitting import bandwidth, checkpoints, stream_weights, targets, virtual_examples, weights
 from rfx.fitting.learned import Learned

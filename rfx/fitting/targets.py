@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rfx.data import guess_task
-from rfx.data.scaling import TargetScaler
-from rfx.data.schema import Schema, label_text
+from rfx.data.tabular.schema import Schema, label_text
+from rfx.data.transforms.scaling import TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting.preprocessing import listed
 from rfx.fitting.settings import Settings

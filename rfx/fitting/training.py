@@ -11,8 +11,8 @@ import numpy as np
 
 from rfx import parallel
 from rfx.data import guess_task
-from rfx.data.scaling import Scaler, as_floats
-from rfx.data.schema import Schema
+from rfx.data.tabular.schema import Schema
+from rfx.data.transforms.scaling import Scaler, as_floats
 from rfx.errors import DataError, UsageError
 from rfx.fitting import memory, targets, weights
 from rfx.fitting.cache import Cache

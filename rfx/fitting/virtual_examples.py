@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.data import virtual
 from rfx.data.stream import GeneratedSource, shuffled
+from rfx.data.transforms import virtual
 from rfx.errors import UsageError
 from rfx.fitting.options import MOST
 from rfx.options import Option

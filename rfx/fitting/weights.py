@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from rfx.data import labelwords
-from rfx.data.schema import Schema, label_text
+from rfx.data.tabular import labelwords
+from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import ScaledRows

@@ -80,7 +80,7 @@ _LETTERS = 5  # of the longest words of a Kmers kernel, if nothing is said
 class Kmers(Kernel):
     """How many words of up to k letters two sequences have in common, each at its place, as a share of all the words there are.
 
-    Rows are codes of letters (see rfx.data.sequences). It has no values by blocks: its feature map is all there is.
+    Rows are codes of letters (see rfx.data.libsvm.sequences). It has no values by blocks: its feature map is all there is.
     """
 
     name = "kmers"

@@ -36,8 +36,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from rfx import env, methods
-from rfx.data import encodings, registry
+from rfx.data import encodings
 from rfx.data.loading import SHARE
+from rfx.data.registry import registry
 from rfx.errors import UsageError, or_near, quoted
 from rfx.plans import catalogue
 from rfx.records import keys

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rfx import methods
-from rfx.data import registry
+from rfx.data.registry import registry
 from rfx.errors import NoData, UsageError
 from rfx.kernels import KERNELS
 from rfx.records.result import Result

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfx import methods
-from rfx.data.schema import Schema, label_text
+from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 from rfx.fitting.calibration import Calibration
 from rfx.options import Option

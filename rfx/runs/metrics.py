@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rfx.data import schema
+from rfx.data.tabular import schema
 from rfx.fitting import calibration
 
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from rfx import data, files, methods
-from rfx.data import archives, encodings, foreign, tables
+from rfx.data import archives, encodings, tables
 from rfx.data.loading import Split
 from rfx.data.reading import FileFormat
-from rfx.data.schema import Schema
 from rfx.data.stream import Source
+from rfx.data.tabular import foreign
+from rfx.data.tabular.schema import Schema
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import UsageError
 from rfx.records.run import Run

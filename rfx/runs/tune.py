@@ -19,7 +19,7 @@ import numpy as np
 
 from rfx import env, kernels, methods
 from rfx.data.loading import Split
-from rfx.data.scaling import Scaler
+from rfx.data.transforms.scaling import Scaler
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting.bandwidth import has_gamma
 from rfx.fitting.calibration import Calibration

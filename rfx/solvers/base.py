@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from rfx.data.scaling import as_floats
+from rfx.data.transforms.scaling import as_floats
 from rfx.errors import UsageError
 from rfx.losses import Weighted
 from rfx.parallel import until

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rfx.cli import main
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 from rfx.reporting.charts import Chart, Curve, Panel
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rfx import __main__
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 
 RFX = [sys.executable, "-m", "rfx"]
 

@@ -13,8 +13,8 @@ import pytest
 
 from rfx import data, methods
 from rfx.cli import COMMANDS, cli, main
-from rfx.data import svmlight
-from rfx.data.scaling import Scaler
+from rfx.data.libsvm import svmlight
+from rfx.data.transforms.scaling import Scaler
 from rfx.features import sample
 from rfx.features.binning import sample_grids
 from rfx.operators.binned import BinnedMatrix

@@ -7,7 +7,7 @@ import pytest
 
 from rfx import methods
 from rfx.cli import main
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 from rfx.records import keys, results
 from rfx.records.run import Run
 

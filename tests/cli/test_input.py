@@ -12,9 +12,10 @@ import scipy.sparse
 
 from rfx import methods
 from rfx.cli import main
-from rfx.data import load, svmlight, tables
+from rfx.data import load, tables
+from rfx.data.libsvm import svmlight
 from rfx.data.reading import FileFormat, Reading
-from rfx.data.schema import Schema
+from rfx.data.tabular.schema import Schema
 from rfx.errors import DataError
 from rfx.fitting.training import Trainer
 from rfx.records.run import Run

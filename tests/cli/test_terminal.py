@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from rfx import errors, terminal
-from rfx.data import download
+from rfx.data.registry import download
 
 EVIL = "\x1b]0;evil\x07\x1b[31m\x9b2J\u202e"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")

@@ -14,8 +14,10 @@ import zlib
 import pytest
 
 from rfx.cli import main
-from rfx.data import archives, convert, ranges, scan, stream, svmlight, tables, textstream
+from rfx.data import archives, ranges, stream, tables, textstream
+from rfx.data.libsvm import scan, svmlight
 from rfx.data.reading import Reading
+from rfx.data.registry import convert
 from rfx.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_folders")

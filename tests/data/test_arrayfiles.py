@@ -13,10 +13,11 @@ import pytest
 import scipy.sparse as sp
 
 from rfx.cli import main
-from rfx.data import arrayfiles, ranges, tables
-from rfx.data.learner import learn
+from rfx.data import ranges, tables
 from rfx.data.reading import Reading
-from rfx.data.table import Words
+from rfx.data.tabular import arrayfiles
+from rfx.data.tabular.learner import learn
+from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_folders")

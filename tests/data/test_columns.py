@@ -8,11 +8,12 @@ import pytest
 from test_input import FAST, run
 
 from rfx import methods
-from rfx.data import load, written
-from rfx.data.learner import Learner
+from rfx.data import load
 from rfx.data.reading import Reading, listed, typed
-from rfx.data.table import Table
 from rfx.data.tables import other_rows
+from rfx.data.tabular import written
+from rfx.data.tabular.learner import Learner
+from rfx.data.tabular.table import Table
 from rfx.data.textstream import CsvSource
 from rfx.errors import DataError, UsageError
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import csvtext, encodings
-from rfx.data.table import Words
+from rfx.data import encodings
+from rfx.data.tabular import csvtext
+from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
 

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from rfx.data import checked, convert, download, fetch, registry, svmlight
+from rfx.data.libsvm import svmlight
+from rfx.data.registry import checked, convert, download, fetch, registry
 from rfx.errors import DataError, LockedError, UsageError
 
 TEXT = b"1 1:0.5 2:3\n-1 2:7\n"

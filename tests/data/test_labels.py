@@ -10,9 +10,11 @@ import scipy.sparse
 
 from rfx import estimators, files, methods
 from rfx.cli import main
-from rfx.data import csvtext, labelwords, svmlight, svmtext, textstream
+from rfx.data import textstream
+from rfx.data.libsvm import svmlight, svmtext
 from rfx.data.stream import Stream
-from rfx.data.table import Words
+from rfx.data.tabular import csvtext, labelwords
+from rfx.data.tabular.table import Words
 from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError
 from rfx.options import LabelWeights

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from rfx.data import ownsets, registry
+from rfx.data.registry import ownsets, registry
 from rfx.errors import UsageError
 
 

@@ -11,7 +11,7 @@ from rfx import methods
 from rfx.cli import main
 from rfx.data import tables
 from rfx.data.reading import FileFormat, Reading
-from rfx.data.schema import Schema
+from rfx.data.tabular.schema import Schema
 from rfx.data.textstream import CsvSource
 from rfx.errors import DataError
 

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rfx.data import archives, convert, registry, synthetic
+from rfx.data import archives
+from rfx.data.registry import convert, registry, synthetic
 from rfx.errors import UsageError
 
 INFOS = {name: registry.get(name) for name in registry.names()}

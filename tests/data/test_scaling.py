@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rfx.data import scaling
-from rfx.data.scaling import Scaler, TargetScaler
 from rfx.data.survey import Survey
+from rfx.data.transforms import scaling
+from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxWarning, UsageError
 
 RNG = np.random.default_rng(0)

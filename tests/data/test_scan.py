@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import scan, svmlight, svmtext
+from rfx.data.libsvm import scan, svmlight, svmtext
 from rfx.errors import DataError
 
 

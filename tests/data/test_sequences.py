@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rfx.cli import cli
-from rfx.data import load, sequences, svmlight
+from rfx.data import load
+from rfx.data.libsvm import sequences, svmlight
 from rfx.errors import DataError
 
 TEXT = "# aptamers\n+1 ACGT\n\n-1 ttga # weak\n0.5   CCCC\r\n"

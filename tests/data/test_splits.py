@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from rfx.data import Split, fetch, guess_task, load, registry, splits, svmlight
+from rfx.data import Split, guess_task, load, splits
+from rfx.data.libsvm import svmlight
+from rfx.data.registry import fetch, registry
 from rfx.errors import DataError, RfxWarning, UsageError
 
 

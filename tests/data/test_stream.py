@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rfx.data import load, svmlight, textstream
+from rfx.data import load, textstream
+from rfx.data.libsvm import svmlight
 from rfx.data.reading import Reading
 from rfx.data.stream import ArraySource, GeneratedSource, Stream
 from rfx.data.textstream import CsvSource, LibsvmSource

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from rfx.data import survey
-from rfx.data.pca import PCA, unit_rows
-from rfx.data.scaling import KINDS, Scaler, TargetScaler
 from rfx.data.survey import Survey
+from rfx.data.transforms.pca import PCA, unit_rows
+from rfx.data.transforms.scaling import KINDS, Scaler, TargetScaler
 from rfx.errors import DataError
 
 RNG = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from rfx.data import scan, svmlight, svmtext
+from rfx.data.libsvm import scan, svmlight, svmtext
 from rfx.errors import DataError
 
 GOOD = "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment\n 0.5 1:.5 2:+3 10:0\n"

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from rfx.data import load, registry, synthetic
+from rfx.data import load
+from rfx.data.registry import registry, synthetic
 from rfx.errors import UsageError
 
 PROBLEMS = ["sphere", "linear-selection", "motifs", "ripple", "covtype-sized", "yearpred-sized"]

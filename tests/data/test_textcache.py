@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from rfx.data import svmlight, svmtext, textcache
+from rfx.data.libsvm import svmlight, svmtext, textcache
 from rfx.errors import DataError
 
 GOOD = "+1 1:0.5 3:-2e-3\n# a comment\n\n-1 2:1\n0.5 1:.5 2:3 10:0\n"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rfx.data import virtual
-from rfx.data.virtual import Deformation
+from rfx.data.transforms import virtual
+from rfx.data.transforms.virtual import Deformation
 from rfx.errors import UsageError
 from rfx.fitting import virtual_examples as examples
 

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 pytest.importorskip("distributed")
 
 from rfx import methods
-from rfx.data import csvtext, ranges, svmlight
-from rfx.data.scaling import Scaler
+from rfx.data import ranges
+from rfx.data.libsvm import svmlight
+from rfx.data.tabular import csvtext
+from rfx.data.transforms.scaling import Scaler
 from rfx.distributed import cluster, matrix, vectors
 from rfx.distributed import training as spread
 from rfx.distributed.rows import DistributedRows

@@ -22,7 +22,7 @@ from test_estimators import CHECKED, small
 import rfx
 from rfx import estimators, features, kernels, methods
 from rfx.cli import cli, main
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 from rfx.errors import DataError
 from rfx.estimators import stub
 from rfx.estimators.making import stem

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from rfx import env
 from rfx.data.loading import load
-from rfx.data.scaling import Scaler
+from rfx.data.transforms.scaling import Scaler
 from rfx.features import MAPS, sample
 from rfx.operators.mapped import MapMatrix, feature_matrix
 

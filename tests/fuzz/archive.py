@@ -12,7 +12,8 @@ from pathlib import Path
 
 from fuzz.mutations import mutated
 
-from rfx.data import archives, convert
+from rfx.data import archives
+from rfx.data.registry import convert
 from rfx.errors import DataError
 
 _TEXT = b"1 1:0.5 2:3\n-1 2:7\n" * 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from fuzz.mutations import mutated
 
-from rfx.data import svmtext, textcache
+from rfx.data.libsvm import svmtext, textcache
 
 _TEXT = b"1 1:0.5 3:2\n-1 2:1\n0.5 1:.5 2:3 10:0\n"
 _VALUES = [0, 1, -1, 3, 17, 1 << 31, 1 << 62, -(1 << 40), 1.5, "8", None, [], True, 10**30]

@@ -4,8 +4,8 @@ import csv
 import io
 import random
 
-from rfx.data import csvtext
-from rfx.data.table import joined
+from rfx.data.tabular import csvtext
+from rfx.data.tabular.table import joined
 from rfx.errors import RfxError
 
 _PARTS = ["", " ", "a", "1", '"', '""', ",", ";", "\t", "|", "\n", "\r", "\r\n", "é", "\ufeff", "x y", " b", "2.50", "007", "#", "NaN?"]

@@ -6,7 +6,7 @@ import random
 import numpy as np
 from fuzz.mutations import mutated
 
-from rfx.data import scan, svmtext
+from rfx.data.libsvm import scan, svmtext
 
 _WHOLES = [
     b"+1 1:0.5 3:-2e-3\n# a comment\n\n-1 2:1\n0.5 1:.5 2:3 10:0\n2 1:1.25e-3 7:123456789012345678901 8:1\n-3.5 4:0.1\n",

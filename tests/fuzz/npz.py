@@ -19,7 +19,7 @@ from fuzz.mutations import mutated
 
 from rfx.data import tables
 from rfx.data.reading import Reading
-from rfx.data.table import Table, Words
+from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
 _NUMBERS = ["?", "i1", "u1", "<i2", ">i2", "<u2", "<i4", ">i4", ">u4", "<i8", ">i8", "<u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "g"]

@@ -10,10 +10,11 @@ import numpy as np
 import scipy.sparse
 from fuzz.mutations import mutated
 
-from rfx.data import csvtext, encodings, tables
-from rfx.data.learner import learn
+from rfx.data import encodings, tables
 from rfx.data.reading import Reading
-from rfx.data.table import Table, Words
+from rfx.data.tabular import csvtext
+from rfx.data.tabular.learner import learn
+from rfx.data.tabular.table import Table, Words
 from rfx.errors import RfxError
 
 _TEXTS = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfx import papers
-from rfx.data.virtual import triangles
+from rfx.data.transforms.virtual import triangles
 from rfx.errors import DataError, UsageError
 from rfx.papers.dai2014 import curves as dai
 from rfx.plans import plan

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from rfx import methods
 from rfx.cli import main, progress
 from rfx.cli.progress import Progress
-from rfx.data import svmlight
+from rfx.data.libsvm import svmlight
 from rfx.errors import DataError
 from rfx.fitting import calibration
 from rfx.fitting.calibration import Calibration

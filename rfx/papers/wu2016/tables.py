@@ -1,6 +1,6 @@
 """Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3 to 6 as tables."""
 
-from rfx.data import registry
+from rfx.data.registry import registry
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import DASH, Cell, Section, Table, count, decimals, general, number, short, words

@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass, field
 
-from rfx.data import registry
+from rfx.data.registry import registry
 from rfx.plans import plan
 from rfx.records import keys
 from rfx.reporting.report.sources import Source

@@ -9,8 +9,8 @@ import re
 import numpy as np
 
 from rfx import env
-from rfx.data.labelwords import is_shortest
-from rfx.data.svmparse import count_marks, parse_lines
+from rfx.data.libsvm.svmparse import count_marks, parse_lines
+from rfx.data.tabular.labelwords import is_shortest
 from rfx.parallel import for_ranges
 
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread

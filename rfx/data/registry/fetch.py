@@ -15,7 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from rfx import env, files
-from rfx.data import archives, checked, registry
+from rfx.data import archives
+from rfx.data.registry import checked, registry
 from rfx.errors import DataError, LockedError, NoData
 
 log = logging.getLogger(__name__)
@@ -175,7 +176,7 @@ class _Fetch:
 
     def download(self, url, path, limit) -> bool:
         """Download a file; False when it is not there."""
-        from rfx.data import download
+        from rfx.data.registry import download
 
         try:
             download.download(url, path, limit, self.progress)
@@ -252,7 +253,7 @@ def _in_folder(folder, candidates):
 
 
 def _convert(entry, paths, plain, origin):
-    from rfx.data import convert
+    from rfx.data.registry import convert
 
     try:
         with open(plain, "wb") as handle:

@@ -16,9 +16,9 @@ import numpy as np
 
 from rfx.compiled import njit
 from rfx.data import encodings
-from rfx.data.header import CELLS, ROWS, Guess, guess
-from rfx.data.table import Table, Words, joined
-from rfx.data.written import is_number
+from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
+from rfx.data.tabular.table import Table, Words, joined
+from rfx.data.tabular.written import is_number
 from rfx.errors import DataError
 
 CHUNK = 8 << 20  # bytes that are parsed together

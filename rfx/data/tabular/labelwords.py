@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 
 from rfx.data import tasks
-from rfx.data.table import Words
+from rfx.data.tabular.table import Words
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 

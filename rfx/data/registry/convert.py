@@ -10,7 +10,9 @@ import tarfile
 
 import numpy as np
 
-from rfx.data import archives, svmlight, virtual
+from rfx.data import archives
+from rfx.data.libsvm import svmlight
+from rfx.data.transforms import virtual
 
 _LARGEST = 1 << 30  # bytes of a source unpacked, of a member of an archive, and of all numbers of a file
 

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.data import encodings, labelwords, svmtext
-from rfx.data.table import Words
+from rfx.data import encodings
+from rfx.data.libsvm import svmtext
+from rfx.data.tabular import labelwords
+from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
 

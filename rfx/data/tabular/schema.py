@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import scipy.sparse
 
-from rfx.data import labelwords, written
 from rfx.data.reading import FileFormat
-from rfx.data.table import Table, Words, check_finite, words_of_numbers
+from rfx.data.tabular import labelwords, written
+from rfx.data.tabular.table import Table, Words, check_finite, words_of_numbers
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 

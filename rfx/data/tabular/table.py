@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rfx.data.written import shortest
+from rfx.data.tabular.written import shortest
 from rfx.errors import DataError, UsageError, or_near
 
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")

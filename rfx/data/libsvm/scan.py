@@ -3,7 +3,9 @@
 import numpy as np
 
 from rfx import files
-from rfx.data import archives, encodings, labelled, labelwords, svmtext
+from rfx.data import archives, encodings
+from rfx.data.libsvm import labelled, svmtext
+from rfx.data.tabular import labelwords
 from rfx.errors import DataError
 
 PIECE = 8 << 20  # bytes that are read and parsed together

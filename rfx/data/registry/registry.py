@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from rfx.data import ownsets
-from rfx.data.ownsets import OwnSet
+from rfx.data.registry import ownsets
+from rfx.data.registry.ownsets import OwnSet
 from rfx.errors import UsageError, quoted
 
 PATH = Path(__file__).with_name("datasets.toml")
@@ -32,7 +32,7 @@ class DataFile:
 
     `filename` is its name in the data folder, plain; `sha256` and `bytes` are of the plain file as it is published; `copies` are
     the sha256 of other texts that are known to hold the same numbers, as a mirror may have them. `sources` are what it is made from,
-    in order: usually the file itself, perhaps compressed. `convert` names the function of `rfx.data.convert` that makes
+    in order: usually the file itself, perhaps compressed. `convert` names the function of `rfx.data.registry.convert` that makes
     LIBSVM text of the sources, or of `instead`, a source that only a mirror has. No sources: nobody serves it, a person must
     put it there.
     """

@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse
 
 from rfx import model
-from rfx.data import archives, parquetpages
-from rfx.data.csvtext import ABSENT, is_number
-from rfx.data.table import Table, Words, joined, words_of_numbers
+from rfx.data import archives
+from rfx.data.tabular import parquetpages
+from rfx.data.tabular.csvtext import ABSENT, is_number
+from rfx.data.tabular.table import Table, Words, joined, words_of_numbers
 from rfx.errors import DataError
 
 # What the two arrays of an .npz file may be called.

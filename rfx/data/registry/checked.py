@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rfx import env, files
-from rfx.data import registry
+from rfx.data.registry import registry
 from rfx.errors import DataError, NoData
 
 FOLDER = ".checked"
@@ -132,7 +132,7 @@ def in_place(info, entry, target, trust: bool = False) -> None:
 
 
 def _check_size(info, entry, path, origin, advice):
-    from rfx.data import scan
+    from rfx.data.libsvm import scan
 
     advice = f"{advice}`rfx fetch --trust {info.name}` takes it as it is"
     try:

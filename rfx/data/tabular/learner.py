@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfx.data import labelwords, written
 from rfx.data.reading import MISSING, Reading, typed
-from rfx.data.schema import Input, Schema
-from rfx.data.table import Table, Words, add_dotted, check_finite, is_code_among, words_of_numbers
+from rfx.data.tabular import labelwords, written
+from rfx.data.tabular.schema import Input, Schema
+from rfx.data.tabular.table import Table, Words, add_dotted, check_finite, is_code_among, words_of_numbers
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)

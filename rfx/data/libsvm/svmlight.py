@@ -16,8 +16,10 @@ import numpy as np
 import scipy.sparse
 
 from rfx import files, terminal
-from rfx.data import archives, encodings, labelwords, schema, sequences, svmtext, textcache
-from rfx.data.table import Words
+from rfx.data import archives, encodings
+from rfx.data.libsvm import sequences, svmtext, textcache
+from rfx.data.tabular import labelwords, schema
+from rfx.data.tabular.table import Words
 from rfx.errors import DataError, RfxWarning
 
 _VALUES_A_BLOCK = 1 << 16

@@ -1,0 +1,1 @@
+"""Changes of inputs and targets: scaling, principal components, virtual examples."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from rfx.data.ranges import Arrays
 from rfx.data.tabular.frames import check_columns
+from rfx.distributed import dask
 from rfx.distributed.rows import DistributedRows
 from rfx.distributed.training import check_method
 from rfx.distributed.workers import Workers
@@ -44,10 +45,8 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
 
 
 def _client():
-    from distributed import get_client
-
     try:
-        return get_client()
+        return dask.distributed().get_client()
     except ValueError:
         raise UsageError("X is distributed (Dask), which needs a client; make one with distributed.Client") from None
 

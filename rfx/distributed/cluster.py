@@ -4,6 +4,7 @@ Nothing of a cluster is made here: distributed schedules, transports and starts 
 that is said where it can't be had.
 """
 
+import asyncio
 import fcntl
 import logging
 import multiprocessing
@@ -19,6 +20,7 @@ from importlib import metadata
 
 from rfx import env
 from rfx._version import __distribution__, __version__
+from rfx.distributed import dask
 from rfx.errors import ClusterError, UsageError
 
 LOCAL = "local"
@@ -53,10 +55,8 @@ def connect(where: str):
     what is no address, ClusterError where distributed is not installed, no scheduler answers within seconds, the versions of `ALIKE`
     differ, or, out of the block, when the scheduler has gone away.
     """
-    import asyncio
-
     count = workers_of(where)
-    distributed = _distributed()
+    distributed = dask.distributed()
     with _silence():
         if count is None:
             _knock(distributed, where)
@@ -90,14 +90,6 @@ def lost(where: str) -> ClusterError:
     return ClusterError(f"the scheduler at {where} has gone away; what was done there is lost, what was written stays")
 
 
-def _distributed():
-    try:
-        import distributed
-    except ModuleNotFoundError:
-        raise ClusterError("--scheduler needs Dask's distributed; pip install 'rfx-kernels[distributed]'") from None
-    return distributed
-
-
 @contextmanager
 def _silence():
     """distributed logs every worker that comes or goes on standard error, where progress is; what matters is said by rfx."""
@@ -114,7 +106,6 @@ def _silence():
 
 def _knock(distributed, address) -> None:
     """Raise where no scheduler answers at the address: a client would wait for ever for what is no part of Dask."""
-    import asyncio
 
     async def ask():
         async with distributed.rpc(address) as there:
@@ -151,8 +142,6 @@ def _opened(distributed, address, patience=_PATIENCE, **more):
 
 @contextmanager
 def _local(distributed, count):
-    import dask
-
     # what a worker frees it keeps for its next arrays, as rfx does, an eighth of its memory at most; Dask would have it give all back
     kept = min(env.KEPT_BYTES, int(env.available_memory_mb() * 2**20) // (8 * count))
     malloc = {"TRIM_THRESHOLD_": kept, "MMAP_THRESHOLD_": env.KEPT_ARRAY_BYTES, "ARENA_MAX": 1}
@@ -168,7 +157,7 @@ def _local(distributed, count):
         "distributed.worker.preload": [__name__],
         **{f"distributed.nanny.pre-spawn-environ.MALLOC_{name}": value for name, value in malloc.items()},
     }
-    with _scratch() as folder, dask.config.set(settings | {"temporary-directory": folder}):
+    with _scratch() as folder, dask.configured(settings | {"temporary-directory": folder}):
         # the scheduler alone, which is in this process; the workers follow, for one of them may end while it starts
         cluster = distributed.LocalCluster(
             n_workers=0,

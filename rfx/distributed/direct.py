@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 from rfx import parallel
+from rfx.distributed import dask
 
 # Seconds between looks at the clock and the cluster while an answer is waited for.
 _PATIENCE = 2.0
@@ -27,9 +28,7 @@ class Applier:
         """[run(*common, *own) for own in calls] in the threads that the worker's tasks have; None where it does not hold a value."""
         import asyncio
 
-        from distributed import get_worker
-
-        worker = get_worker()
+        worker = dask.distributed().get_worker()
         try:
             common, calls = _values(common, worker.data), _values(calls, worker.data)
         except KeyError:
@@ -102,22 +101,18 @@ class Direct:
         return homes if set(homes) <= set(self.addresses) else None
 
     def _waited(self, future, home):
-        from distributed import TimeoutError as Waited
-
         while True:
             parallel.check_time()
             start = time.monotonic()
             try:
                 return future.result(timeout=_PATIENCE)
-            except Waited:
+            except dask.distributed().TimeoutError:
                 if time.monotonic() - start < _PATIENCE / 2 or home not in self._known():
                     raise
 
 
 def _is_future(value) -> bool:
-    from distributed import Future
-
-    return isinstance(value, Future)
+    return isinstance(value, dask.distributed().Future)
 
 
 def _pending(value) -> bool:

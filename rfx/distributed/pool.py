@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from rfx.data.registry import registry
-from rfx.distributed import cluster
+from rfx.distributed import cluster, dask
 from rfx.errors import ClusterError
 from rfx.records import keys
 from rfx.records.run import Run
@@ -41,8 +41,6 @@ class Workers:
     """See `pool`; the words are those of `rfx.runs.pools`."""
 
     def __init__(self, client, where: str, way: Way, report):
-        from distributed import as_completed
-
         self.client, self.where, self.report = client, where, report
         self.name = f"rfx-{uuid.uuid4().hex}"
         self.told = {"way": way, "versions": cluster.versions()}
@@ -50,7 +48,7 @@ class Workers:
         self.begun: dict[int, dict | None] = {}  # number -> the last step that its solver told, None before any
         self.again: list[Run] = []  # runs of runs that never began, and that the scheduler gave up for what others did to their workers
         self.count = 0
-        self.results = as_completed(loop=client.loop, with_results=True, raise_errors=False)
+        self.results = dask.distributed().as_completed(loop=client.loop, with_results=True, raise_errors=False)
         self.looked, self.lonely = time.monotonic(), False
         client.subscribe_topic(self.name, lambda event: self.begun.update([event[1]]))
 
@@ -135,9 +133,7 @@ def _at_once(client) -> dict[str, int]:
 
 
 def _host(address) -> str:
-    from distributed.comm import get_address_host
-
-    return get_address_host(address)
+    return dask.distributed().comm.get_address_host(address)
 
 
 def _resolved(run: Run) -> tuple[Run, str]:
@@ -151,9 +147,7 @@ def _resolved(run: Run) -> tuple[Run, str]:
 
 
 def _is_death(result) -> bool:
-    from distributed import KilledWorker
-
-    return isinstance(result[1], KilledWorker)
+    return isinstance(result[1], dask.distributed().KilledWorker)
 
 
 def _deaths(error) -> str:
@@ -167,9 +161,8 @@ def make(name: tuple, asked: tuple[Run, str], told: dict) -> dict:
     name: the task's, of which the runner is told when it begins. The run ends early, and with it its process, when the task is
     cancelled, as Dask does with all of a client that has gone, or when the worker closes.
     """
-    from distributed import Reschedule, get_worker
-
-    worker, host, (run, key) = get_worker(), os.uname().nodename, asked
+    distributed = dask.distributed()
+    worker, host, (run, key) = distributed.get_worker(), os.uname().nodename, asked
     worker.log_event(name[0], [name[1], None])
     refused = cluster.difference(told["versions"], cluster.versions(), f"worker {worker.address} on {host}")
     if refused:
@@ -179,7 +172,7 @@ def make(name: tuple, asked: tuple[Run, str], told: dict) -> dict:
     try:
         while not child.finished():
             if _given_up(worker, name):
-                raise Reschedule
+                raise distributed.Reschedule
             if time.monotonic() - told_at > _TELL and child.heard() != step:
                 told_at, step = time.monotonic(), child.step
                 worker.log_event(name[0], [name[1], step])

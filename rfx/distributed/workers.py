@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rfx import env, parallel
-from rfx.distributed import cluster
+from rfx.distributed import cluster, dask
 from rfx.distributed.direct import Direct
 from rfx.errors import ClusterError, RfxError
 
@@ -160,15 +160,13 @@ class Workers:
 
         Raises what they raised, parallel.Late after the deadline, ClusterError where the cluster is gone.
         """
-        from distributed import TimeoutError as Waited
-        from distributed import wait
-
+        distributed = dask.distributed()
         alone, told = None, None
         while True:
             parallel.check_time()
             with self.asked():
-                with contextlib.suppress(Waited), self.client.as_current():
-                    wait(futures, timeout=_PATIENCE)
+                with contextlib.suppress(distributed.TimeoutError), self.client.as_current():
+                    distributed.wait(futures, timeout=_PATIENCE)
                     try:
                         found = self.client.gather(futures)
                     except OSError as error:
@@ -193,14 +191,12 @@ class Workers:
     @contextlib.contextmanager
     def asked(self):
         """ClusterError for what Dask raises where the cluster does not answer as it should; rfx's own errors go through."""
-        from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
-
+        distributed = dask.distributed()
         try:
             yield
         except (RfxError, parallel.Late):
             raise
-        except KilledWorker as error:
+        except distributed.KilledWorker as error:
             raise ClusterError(
                 f"the same work ended {getattr(error, 'allowed_failures', 3) + 1} workers ({error.last_worker.address} was the last); if "
                 "they were short of memory, give them more, or more parts"
@@ -208,7 +204,7 @@ class Workers:
         except (ImportError, pickle.UnpicklingError) as error:
             raise ClusterError(f"a worker can't do its part ({_first(error)}); install rfx there as it is here") from None
         except Exception as error:
-            if isinstance(error, FutureCancelledError) or not cluster.answers(self.client):
+            if isinstance(error, distributed.client.FutureCancelledError) or not cluster.answers(self.client):
                 gone = f"the scheduler at {self._address} went away or does not answer"
             elif isinstance(error, OSError):
                 gone = f"a worker of {self._address} can't do its part"
@@ -219,10 +215,8 @@ class Workers:
 
 def here() -> str:
     """What a message calls the worker that it is made on."""
-    from distributed import get_worker
-
     try:
-        return f"worker {get_worker().address}"
+        return f"worker {dask.distributed().get_worker().address}"
     except ValueError:
         return "this machine"
 

@@ -7,6 +7,7 @@ within a buffer, and its position is a small dict from which another stream goes
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -22,35 +23,59 @@ _REPLACE = 92
 Part: TypeAlias = tuple[Any, np.ndarray, np.ndarray]
 
 
-class Source:
-    """Rows in order. A subclass defines `_chunk`, `_place`, `_go` and, where it can start anew, `rewind`.
+class Source(ABC):
+    """Rows in order, which knows its place among them.
 
-    n_inputs: columns of X, None until the first rows are read. kind: what it is, in words of a message.
+    n_inputs: columns of X, None until the first rows are read. row: the number of the next row. name: what it is, in messages.
     """
 
     n_inputs: int | None = None
     rewindable = True
     name = "the rows"
+    row = 0
 
-    def __init__(self):
-        self._pending: tuple[Any, Any] | None = None
-        self._start: Any = None
-        self._used = self.row = 0
-
-    def _chunk(self) -> tuple[Any, Any] | None:
-        """X and y of some of the next rows; None when there are no more."""
-        raise NotImplementedError
-
-    def _place(self) -> Any:
-        """The place of the next chunk, for `_go`."""
-        raise NotImplementedError
-
-    def _go(self, place: Any) -> None:
-        """Go to a place that `_place` has told, None for the first row."""
-        raise NotImplementedError
-
+    @abstractmethod
     def read(self, count: int) -> Part | None:
         """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,); None when there are no more."""
+
+    @abstractmethod
+    def peek(self, count: int) -> tuple[Any, np.ndarray]:
+        """X and y of the first rows, at least `count` of them where there are as many; the next `read` gives them again."""
+
+    @abstractmethod
+    def tell(self) -> dict:
+        """The place of the next row, for `seek`."""
+
+    @abstractmethod
+    def seek(self, place: dict) -> None:
+        """Go to a place that `tell` has told; DataError where what is before it is not what was read then."""
+
+    @abstractmethod
+    def rewind(self, epoch: int = 0) -> None:
+        """To the first row, for the given pass."""
+
+
+class ChunkedSource(Source):
+    """Rows that are read in chunks of any size, such as pieces of a text."""
+
+    def __init__(self) -> None:
+        self._pending: tuple[Any, Any] | None = None
+        self._start: Any = None
+        self._used = 0
+
+    @abstractmethod
+    def _chunk(self) -> tuple[Any, Any] | None:
+        """X and y of some of the next rows; None when there are no more."""
+
+    @abstractmethod
+    def _place(self) -> Any:
+        """The place of the next chunk, for `_go`."""
+
+    @abstractmethod
+    def _go(self, place: Any) -> None:
+        """Go to a place that `_place` has told, None for the first row."""
+
+    def read(self, count: int) -> Part | None:
         parts, missing = [], count
         while missing:
             if self._pending is None:
@@ -72,12 +97,10 @@ class Source:
         return X, y, np.arange(first, self.row)
 
     def tell(self) -> dict:
-        """The place of the next row, for `seek`."""
         inside = self._pending is not None
         return {"start": self._start if inside else self._place(), "used": self._used if inside else 0, "row": self.row}
 
     def seek(self, place: dict) -> None:
-        """Go to a place that `tell` has told; DataError where what is before it is not what was read then."""
         self._go(place["start"])
         self._pending, self._used = None, 0
         # the rows between the last cut of the text and the place: cuts from here on may be others
@@ -88,7 +111,6 @@ class Source:
         self.row = place["row"]
 
     def peek(self, count: int) -> tuple[Any, np.ndarray]:
-        """X and y of the first rows, at least `count` of them where there are as many; the next `read` gives them again."""
         start = self.tell()["start"]
         parts = [part[:2] for part in [self.read(count)] if part]
         if self._pending is not None:
@@ -100,7 +122,6 @@ class Source:
         return self._pending
 
     def rewind(self, epoch: int = 0) -> None:
-        """To the first row, for the given pass."""
         self._go(None)
         self._pending, self._used, self.row = None, 0, 0
 
@@ -111,6 +132,15 @@ def _stack(parts):
 
 class _Counted(Source):
     """Rows that are had by their numbers: the place is the number of the next."""
+
+    def tell(self) -> dict:
+        return {"row": self.row}
+
+    def seek(self, place: dict) -> None:
+        self.row = place["row"]
+
+    def rewind(self, epoch: int = 0) -> None:
+        self.row = 0
 
     def peek(self, count: int) -> tuple[Any, np.ndarray]:
         part = self.read(count)
@@ -127,7 +157,6 @@ class ArraySource(_Counted):
     name = "the rows"
 
     def __init__(self, X: Any, y: np.ndarray, seed: int | None = None, replace: bool = False, weights: np.ndarray | None = None) -> None:
-        super().__init__()
         self.X, self.y, self.seed, self.replace, self.weights = X, np.asarray(y, np.float64), seed, replace, weights
         self.n_inputs = X.shape[1]
         self.rewind()
@@ -175,7 +204,6 @@ class GeneratedSource(_Counted):
     name = "the generated rows"
 
     def __init__(self, make: Callable, n_inputs: int, n_rows: int | None = None):
-        super().__init__()
         self.make, self.n_inputs, self.n_rows = make, n_inputs, n_rows
 
     def read(self, count: int) -> Part | None:
@@ -185,15 +213,6 @@ class GeneratedSource(_Counted):
         first, self.row = self.row, stop
         X, y = self.make(first, stop)
         return X, y, np.arange(first, stop)
-
-    def tell(self):
-        return {"row": self.row}
-
-    def seek(self, place):
-        self.row = place["row"]
-
-    def rewind(self, epoch=0):
-        self.row = 0
 
 
 def shuffled(n: int, *key: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from rfx.data import archives, encodings, tables
 from rfx.data.libsvm import labelled
 from rfx.data.libsvm.scan import LONGEST_LINE
 from rfx.data.reading import FileFormat, Reading
-from rfx.data.stream import Source
+from rfx.data.stream import ChunkedSource
 from rfx.data.tabular import csvtext, labelwords
 from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Words
@@ -27,7 +27,7 @@ CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
 HEAD = 1 << 16  # bytes that tell how a CSV text is written
 
 
-class TextSource(Source):
+class TextSource(ChunkedSource):
     """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at a time.
 
     A place holds a digest of all bytes before it, and of a file its size and a digest of samples of all of it, so that an

@@ -104,7 +104,7 @@ def test_what_a_server_answers(name, answers, tmp_path, monkeypatch, caplog):
 def test_the_command_with_such_a_server(answers, monkeypatch):
     address, said = answers
     said.append(ANSWERS["status line"])
-    code = "from rfx.data import download; download.PAUSES = (0.0,)\nfrom rfx.cli import main; main(['fetch', 'heart'])"
+    code = "from rfx.data.registry import download; download.PAUSES = (0.0,)\nfrom rfx.cli import main; main(['fetch', 'heart'])"
     known = os.environ | {"RFX_MIRROR": address}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=known, timeout=60)
     assert done.returncode == 1 and not RAW.search(done.stderr)

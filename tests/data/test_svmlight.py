@@ -347,7 +347,7 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
 
 
 def test_standard_input_and_output_are_a_dash():
-    program = "from rfx.data import svmlight; svmlight.write('-', *svmlight.read('-'))"
+    program = "from rfx.data.libsvm import svmlight; svmlight.write('-', *svmlight.read('-'))"
     done = subprocess.run([sys.executable, "-c", program], input=GOOD.encode(), capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout == b"1 1:0.5 3:-0.002\n-1 2:1\n0.5 1:0.5 2:3 10:0\n"
@@ -355,7 +355,7 @@ def test_standard_input_and_output_are_a_dash():
 
 def test_a_reader_that_goes_away_is_no_disaster():
     program = (
-        "import numpy as np\nfrom rfx.data import svmlight\n"
+        "import numpy as np\nfrom rfx.data.libsvm import svmlight\n"
         "try:\n    svmlight.write('-', np.ones((20000, 50)), np.ones(20000))\n"
         "except BrokenPipeError:\n    raise SystemExit(141)"
     )
@@ -383,7 +383,7 @@ LONG_WORDS = {  # head, what is repeated, tail, what is said
 def test_ten_megabytes_of_a_bad_word_are_one_short_sentence():
     """Patterns that try every cut of a word would take days for these; two minutes are for the slowest of machines."""
     program = (
-        "import sys\nfrom rfx.data import svmtext\n"
+        "import sys\nfrom rfx.data.libsvm import svmtext\n"
         "for line in sys.stdin.buffer.read().split(b'\\n'):\n    print(list(svmtext.line_problems(line, False, cut_off=True)))"
     )
     lines = [(head + filling * (LONG // len(filling)) + tail).encode("latin-1") for head, filling, tail, _ in LONG_WORDS.values()]

@@ -18,7 +18,7 @@ import numpy as np
 from rfx.compiled import njit
 from rfx.solvers.base import Budget, Certificate, Recorder, Solution, check_problem, start
 from rfx.solvers.l1.dual import l1_certificate
-from rfx.solvers.l1.newton import filled, largest_working_set, minimise
+from rfx.solvers.l1.newton import Descent, filled, largest_working_set
 
 if TYPE_CHECKING:
     from rfx.losses import SmoothLoss
@@ -60,7 +60,7 @@ def solve_rb_l1(
         if by_grids:
             solution = _by_grids(Z, y, lam, loss, limits, w, record, n_iter, bound, largest)
         else:
-            solution = minimise(Z, y, lam, loss, limits, w, record, n_iter, bound, at_most=at_most)
+            solution = Descent(Z, y, lam, loss, limits, w, record, n_iter, bound, at_most).solve()
         assert solution.gap is not None  # every one here has a certificate
         w, n_iter, bound = solution.coef, solution.n_iter, solution.objective - solution.gap
         if solution.converged or limits.spent(n_iter):

@@ -77,42 +77,16 @@ def solve_l1(
     Raises UsageError as `check_problem` does, DataError when a feature or a target is not finite.
     """
     y = check_problem(Z, y, lam, loss)
-    return minimise(Z, y, lam, loss, filled(budget), start(warm, Z.shape[1:]), Recorder(callback), gram=gram, slope=slope)
+    coef = start(warm, Z.shape[1:])
+    descent = Descent(Z, y, lam, loss, filled(budget), coef, Recorder(callback))
+    descent.gram = descent.gram if gram is None else gram
+    descent.slope = descent.slope if slope is None else slope
+    return descent.solve()
 
 
 def filled(budget: Budget) -> Filled:
     """The budget with the numbers of `solve_l1`."""
     return budget.filled(tol=1e-4, max_iter=200, memory_mb=default_memory_mb())
-
-
-def minimise(
-    Z: Matrix,
-    y: np.ndarray,
-    lam: float,
-    loss: SmoothLoss,
-    budget: Filled,
-    coef: np.ndarray,
-    record: Recorder,
-    n_iter: int = 0,
-    bound: float = -np.inf,
-    *,
-    gram: GramCache | None = None,
-    at_most: int | None = None,
-    slope: np.ndarray | None = None,
-) -> Solution:
-    """`solve_l1` of a checked problem, from coef (D,) after n_iter steps that gave the lower bound `bound`; coef is changed.
-
-    at_most: end, with what there is, as soon as that many columns want to be in the working set, for a caller who then goes on
-    otherwise.
-    """
-    gram, slope = GramCache() if gram is None else gram, np.zeros(len(coef)) if slope is None else slope
-    problem = _Problem(Z, y, float(lam), loss, budget, coef, record, n_iter, bound, gram, at_most, slope)
-    # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
-    with one_blas_thread():
-        problem.run()
-    gap = max(0.0, problem.objective - problem.dual)
-    status = budget.status(problem.converged, problem.n_iter, problem.progress.stalled)
-    return Solution(problem.coef, problem.objective, Certificate("gap", gap), problem.n_iter, status, record.trace)
 
 
 def largest_working_set(max_memory_mb: float) -> int:
@@ -143,8 +117,13 @@ def path_l1(
 
 
 @dataclass
-class _Problem:
-    """The problem, the point that is reached (coef, its decision values, objective) and the best dual value found (dual)."""
+class Descent:
+    """The steps of `solve_l1` for a checked problem: the point that is reached (coef, its decision values, objective) and the best
+    dual value found (dual).
+
+    coef (D,) is where it starts, after n_iter steps that gave the lower bound `dual`; it is changed. at_most: end, with what there is,
+    as soon as that many columns want to be in the working set, for a caller who then goes on otherwise.
+    """
 
     Z: Matrix
     y: np.ndarray
@@ -153,11 +132,11 @@ class _Problem:
     budget: Filled
     coef: np.ndarray
     record: Recorder
-    n_iter: int
-    dual: float
-    gram: GramCache
-    at_most: int | None
-    slope: np.ndarray
+    n_iter: int = 0
+    dual: float = -np.inf
+    at_most: int | None = None
+    gram: GramCache = field(default_factory=GramCache, init=False)
+    slope: np.ndarray = field(init=False)
     objective: float = np.inf
     converged: bool = False
     curvature: np.ndarray | None = None
@@ -165,6 +144,18 @@ class _Problem:
     dual_point: np.ndarray | None = None
     decision: np.ndarray = field(init=False)
     begun: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.lam, self.slope = float(self.lam), np.zeros(len(self.coef))
+
+    def solve(self) -> Solution:
+        """The solution, or where the budget ends."""
+        # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
+        with one_blas_thread():
+            self.run()
+        gap = max(0.0, self.objective - self.dual)
+        status = self.budget.status(self.converged, self.n_iter, self.progress.stalled)
+        return Solution(self.coef, self.objective, Certificate("gap", gap), self.n_iter, status, self.record.trace)
 
     def run(self) -> None:
         self.origin = self.coef.copy()

@@ -1,12 +1,18 @@
 """What several commands share: the options of methods, threads, and how a row is printed."""
 
+from __future__ import annotations
+
 import json
 import math
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from rfx.options import Path as LamPath
+
+if TYPE_CHECKING:
+    from rfx.records.result import Result
 
 
 class Count(click.IntRange):
@@ -244,47 +250,51 @@ def json_option(command):
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, with the names of the results columns.")(command)
 
 
-def print_row(row: dict, as_json: bool) -> None:
-    """A results row on standard output: JSON, or the lines a person reads."""
+def print_row(row: Result, as_json: bool, **more: str) -> None:
+    """What came of a run on standard output: JSON, with `more` entries, or the lines a person reads."""
     if as_json:
-        print_json(row)
+        print_json(_plain_row(row) | more)
         return
     for name, text in _readable(row):
         click.echo(f"{name:<12} {text}")
 
 
+def _plain_row(row: Result) -> dict:
+    return row.as_dict() | ({} if row.steps is None else {"trace": row.steps})
+
+
 def _readable(row):
-    sizes = f"{row['n_train']} rows x {row['n_inputs']} inputs"
-    split = f", split {row['split']}" if row.get("split") else ""
-    yield "data", f"{row['dataset']}{split}: {sizes}, {row['task']}"
-    gamma = row["params"].get("kernel_params", {}).get("gamma")
-    kernel = (f", {row['kernel']} kernel" if row["kernel"] else "") + (f", gamma {gamma:.4g}" if gamma else "")
-    yield "method", f"{row['method']}{kernel}, lambda {row['lam']:g}"
-    of = f" of {row['n_features']} features" if row.get("n_features") else " support vectors" if row["kernel"] else " parameters"
-    yield "model", f"{row['model_size']}{of}, {row['model_bytes'] / 1024:.0f} KiB" if row.get("model_bytes") else f"{row['model_size']}{of}"
+    sizes = f"{row.n_train} rows x {row.n_inputs} inputs"
+    split = f", split {row.split}" if row.split else ""
+    yield "data", f"{row.dataset}{split}: {sizes}, {row.task}"
+    gamma = row.params.get("kernel_params", {}).get("gamma")
+    kernel = (f", {row.kernel} kernel" if row.kernel else "") + (f", gamma {gamma:.4g}" if gamma else "")
+    yield "method", f"{row.method}{kernel}, lambda {row.lam:g}"
+    of = f" of {row.n_features} features" if row.n_features else " support vectors" if row.kernel else " parameters"
+    yield "model", f"{row.model_size}{of}, {row.model_bytes / 1024:.0f} KiB" if row.model_bytes else f"{row.model_size}{of}"
     gap = _relative_gap(row)
     certificate = "no certificate" if gap is None else f"relative gap {gap:.1e}"
-    if "round_gap" in row["params"]:
-        last = row["params"]["round_gap"] / max(abs(row["objective"]), 1e-300)
+    if "round_gap" in row.params:
+        last = row.params["round_gap"] / max(abs(row.objective), 1e-300)
         certificate += f" over all features, {last:.1e} over those of the last round"
-    ended = "converged" if row["converged"] else "DID NOT CONVERGE"
-    if row["params"].get("ended") == "stalled":
+    ended = "converged" if row.converged else "DID NOT CONVERGE"
+    if row.params.get("ended") == "stalled":
         ended += ": the objective no longer moves"
-    yield "training", f"objective {row['objective']:.6g}, {certificate}, {row['n_iter']} iterations, {ended}"
+    yield "training", f"objective {row.objective:.6g}, {certificate}, {row.n_iter} iterations, {ended}"
     yield from _scores(row)
-    seconds = f"features {row['seconds_features']:.2f}, training {row['seconds_fit']:.2f}"
-    if row.get("seconds_predict") is not None:
-        seconds += f", prediction {row['seconds_predict']:.2f}"
+    seconds = f"features {row.seconds_features:.2f}, training {row.seconds_fit:.2f}"
+    if row.seconds_predict is not None:
+        seconds += f", prediction {row.seconds_predict:.2f}"
     yield "seconds", seconds
-    yield "memory", f"{row['peak_rss_mb']:.0f} MiB at the peak"
+    yield "memory", f"{row.peak_rss_mb:.0f} MiB at the peak"
 
 
 def _scores(row):
     """The score and what it was taken on: test rows, rows held out, or the training rows."""
-    params = row["params"]
-    metric = "rmse" if row["task"] == "regression" else "accuracy"
-    if row.get("score") is not None:
-        yield metric, f"{row['score']:.4f} on {row['n_test']} rows" + (f", {params['scored_on']}" if "scored_on" in params else "")
+    params = row.params
+    metric = "rmse" if row.task == "regression" else "accuracy"
+    if row.score is not None:
+        yield metric, f"{row.score:.4f} on {row.n_test} rows" + (f", {params['scored_on']}" if "scored_on" in params else "")
     elif "train_score" in params:
         yield metric, f"{params['train_score']:.4f} on the training rows themselves; --cv 5, --holdout 0.2 or --test FILE says more"
     if "held_out_score" in params:
@@ -317,7 +327,7 @@ def print_measures(found: dict) -> None:
 
 
 def _relative_gap(row) -> float | None:
-    return None if row["gap"] is None else row["gap"] / max(abs(row["objective"]), 1e-300)
+    return None if row.gap is None else row.gap / max(abs(row.objective), 1e-300)
 
 
 def print_json(value) -> None:
@@ -338,33 +348,33 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def print_path(rows: list[dict], as_json: bool) -> None:
+def print_path(rows: list[Result], as_json: bool) -> None:
     """The rows of a path over lambda: a JSON list, or a line each."""
     if as_json:
-        print_json(rows)
+        print_json([_plain_row(row) for row in rows])
         return
-    trained = rows[0].get("score") is None
-    metric = "train score" if trained else "score" if rows[0].get("metric") is None else rows[0]["metric"]
-    names = LamPath.names([row["lam"] for row in rows])
+    trained = rows[0].score is None
+    metric = "train score" if trained else "score" if rows[0].metric is None else rows[0].metric
+    names = LamPath.names([row.lam for row in rows if row.lam is not None])
     width = max(10, *map(len, names))
     click.echo(f"{'lambda':>{width}} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>11}")
     for name, row in zip(names, rows):
-        score = row["params"].get("train_score") if trained else row["score"]
+        score = row.params.get("train_score") if trained else row.score
         shown = "-" if score is None else f"{score:.4f}"
-        mark = "" if row["converged"] else "  did not converge"
+        mark = "" if row.converged else "  did not converge"
         relative = _relative_gap(row)
         gap = "-" if relative is None else f"{relative:.1e}"
-        click.echo(f"{name:>{width}} {row['model_size']:>9} {row['objective']:>12.6g} {gap:>9} {shown:>11}{mark}")
+        click.echo(f"{name:>{width}} {row.model_size:>9} {row.objective:>12.6g} {gap:>9} {shown:>11}{mark}")
 
 
-def finish(rows: list[dict]) -> None:
+def finish(rows: list[Result]) -> None:
     """Exit with 3 when a solver did not converge, saying what lets it."""
-    stopped = [row for row in rows if row.get("converged") is False]
+    stopped = [row for row in rows if row.converged is False]
     if not stopped:
         return
-    if any(row["params"].get("ended") == "timeout" for row in stopped):
+    if any(row.params.get("ended") == "timeout" for row in stopped):
         click.echo("rfx: the time of --timeout was up before the solver converged; a longer one lets it", err=True)
-    elif any(row["params"].get("ended") == "stalled" for row in stopped):
+    elif any(row.params.get("ended") == "stalled" for row in stopped):
         click.echo("rfx: the solver stopped: its objective no longer moves; a larger --tol or --dtype float64 lets it converge", err=True)
     else:
         click.echo("rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True)

@@ -41,6 +41,7 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     units; `rmse` in the row is in units of the scaled target.
     """
     import os
+    from dataclasses import replace
 
     from rfx import files, methods
     from rfx.cli.rows import rows_for
@@ -54,12 +55,11 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     method = methods.load(model)
     X, y = rows_for(method, dataset, Reading(header=header, encoding=encoding, zero_based=zero_based or None), split, strict)
     evaluation = single.evaluate(method, X, y, detailed=True)
-    row = single.row(method, os.path.getsize(model), evaluation)
-    # a model that was trained in Python does not know the name of its data
-    row["dataset"] = row.get("dataset") or os.path.basename(dataset)
+    row = single.result(method, os.path.getsize(model), evaluation)
+    row = replace(row, dataset=row.dataset or os.path.basename(dataset))
     if results is not None:
         results_file.append(results, row)
     print_row(row, as_json)
     if not as_json:
-        print_measures(row["params"]["measures"])
+        print_measures(row.params["measures"])
     finish([row])

@@ -200,9 +200,10 @@ def command(
     check_outputs(run, model, results, trace, force)
     place = None if model is None else Path(model)
     with Progress(f"training {method}", quiet) as progress:
-        execute = single.execute_path if given.get("lam_path") else single.execute
-        found = execute(run, place, elsewhere, progress.tell)
-    rows = found if isinstance(found, list) else [found]
+        if given.get("lam_path"):
+            rows = single.execute_path(run, place, elsewhere, progress.tell)
+        else:
+            rows = [single.execute(run, place, elsewhere, progress.tell)]
     _keep(rows, results, trace)
     if given.get("lam_path"):
         print_path(rows, as_json)
@@ -245,9 +246,8 @@ def _keep(rows, results, trace):
     from rfx.records import traces
 
     for row in rows:
-        steps = row.pop("trace", None)
         if trace is not None:
-            traces.append(trace, row["key"], steps)
+            traces.append(trace, row.key, row.steps)
         if results is not None:
             results_file.append(results, row)
 

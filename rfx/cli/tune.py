@@ -136,7 +136,7 @@ def command(
         own |= best.candidate.options() | {"lam": best.lam}
         run = dataclasses.replace(source, method=best.candidate.method, options=own, seed=seed)
         row = single.execute(run, None if model is None else Path(model), progress=progress.tell)
-    row["params"]["tuned"] = {"score": best.score, "metric": search.metric, "trials": len(search.outcomes)} | search.how
+    row = row.with_params(tuned={"score": best.score, "metric": search.metric, "trials": len(search.outcomes)} | search.how)
     if results is not None:
         results_file.append(results, row)
     line = _command(run)
@@ -144,7 +144,7 @@ def command(
         click.echo(f"\nbest {search.metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n")
     for words in search.edges(best):
         click.echo(f"rfx: at the edge: {words}; what lies beyond may be better", err=True)
-    print_row(row | {"command": line} if as_json else row, as_json)
+    print_row(row, as_json, command=line)
     finish([row])
 
 

@@ -16,10 +16,11 @@ from rfx.data.registry import registry
 from rfx.distributed import cluster, dask
 from rfx.errors import ClusterError
 from rfx.records import keys
+from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import endings
 from rfx.runs.pools import Way
-from rfx.runs.process import NAP
+from rfx.runs.process import NAP, Ending
 
 _AHEAD = 1000  # runs that the scheduler is told of at a time
 _TELL = 1.0  # seconds between two steps of a run that its worker tells
@@ -73,7 +74,7 @@ class Workers:
         self.taken |= {number: (run, future) for number, run, future in zip(numbers, runs, futures)}
         self.results.update(futures)
 
-    def ended(self) -> Iterator[tuple[Run, dict]]:
+    def ended(self) -> Iterator[tuple[Run, Result]]:
         self._look()
         while self.results.has_ready():
             future, result = next(self.results)
@@ -84,7 +85,7 @@ class Workers:
             if future.status == "error" and number not in self.begun and _is_death(result):
                 self.again.append(run)
             else:
-                yield run, self._row(run, future.status, result)
+                yield run, self._result(run, future.status, result)
             self.begun.pop(number, None)
 
     def withdraw(self, dataset: str) -> list[Run]:
@@ -102,17 +103,17 @@ class Workers:
             self.client.cancel(futures)
         return runs
 
-    def _row(self, run, status, result) -> dict:
+    def _result(self, run, status, result) -> Result:
         if status == "error":
             error = result[1]
             if _is_death(result):
                 return endings.failure(run, "failed", _deaths(error))
             raise ClusterError(f"a worker of {self.where} can't make runs: {type(error).__name__}: {error}")
-        if status != "finished" or not isinstance(result, dict):
+        if isinstance(result, str):
+            raise ClusterError(result)
+        if status != "finished" or not isinstance(result, Ending):
             raise cluster.lost(self.where)
-        if "refused" in result:
-            raise ClusterError(result["refused"])
-        return endings.row_of(run, result)
+        return endings.result_of(run, result)
 
     def _look(self):
         if time.monotonic() - self.looked < _LOOK or self.client.status != "running":
@@ -155,8 +156,8 @@ def _deaths(error) -> str:
     return f"{count} workers ended while they made this run, the last {last}; most likely it takes more memory than their machines have"
 
 
-def make(name: tuple, asked: tuple[Run, str], told: dict) -> dict:
-    """Make a run, on a worker: what `process.Child.ending` says, and the worker's address and host.
+def make(name: tuple, asked: tuple[Run, str], told: dict) -> Ending | str:
+    """Make a run, on a worker: how it ended, or a sentence on why it is not made there.
 
     name: the task's, of which the runner is told when it begins. The run ends early, and with it its process, when the task is
     cancelled, as Dask does with all of a client that has gone, or when the worker closes.
@@ -166,7 +167,7 @@ def make(name: tuple, asked: tuple[Run, str], told: dict) -> dict:
     worker.log_event(name[0], [name[1], None])
     refused = cluster.difference(told["versions"], cluster.versions(), f"worker {worker.address} on {host}")
     if refused:
-        return {"refused": refused}
+        return refused
     threads = cluster.threads_of_a_task(max(told["at_once"].get(_host(worker.address), 0), worker.state.nthreads))
     child, told_at, step = told["way"].child(run, threads, key), time.monotonic(), None
     try:
@@ -179,7 +180,7 @@ def make(name: tuple, asked: tuple[Run, str], told: dict) -> dict:
             time.sleep(NAP)
     finally:
         child.kill()
-    return child.ending() | {"worker": worker.address, "host": host}
+    return replace(child.ending(), worker=worker.address, host=host)
 
 
 def _given_up(worker, name) -> bool:

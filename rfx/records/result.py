@@ -1,7 +1,7 @@
-"""The typed record of a row of a results file, and what each of its fields may hold.
+"""The typed record of a run and what came of it, a row of a results file, and what each of its fields may hold.
 
-A `Result` is made of texts once, when a file is read. Nothing downstream checks a type again: a number is a finite float or an int
-in range, or None where it is not known; `params` holds what has no column of its own, checked by name.
+A run makes a `Result`, or it is made of texts once, when a file is read. Nothing downstream checks a type again: a number read is a
+finite float or an int in range, or None where it is not known; `params` holds what has no column of its own, checked by name.
 """
 
 import json
@@ -9,7 +9,7 @@ import logging
 import marshal
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
@@ -350,72 +350,75 @@ class Wrong(ValueError):
 # ------------------------------------------------------------------------------------------------- the record
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Result(Mapping[str, Any]):
     """One row of a results file: a run, and what came of it. As a mapping it has every column by name.
 
     Numbers are finite (a gap may be infinite) and in range, None where they are not known. path and line say where it was read,
-    `more` has the file's other columns as text, `traces` finds the steps of a key's solver, which the mapping has as `trace`.
+    `more` has the file's other columns as text, `traces` finds the steps of a key's solver, which the mapping has as `trace`; what
+    a run has made has them in `steps`.
     """
 
-    key: str | None
-    created: str | None
-    status: str | None
-    message: str | None
+    key: str | None = None
+    created: str | None = None
+    status: str | None = None
+    message: str | None = None
     dataset: str
-    split: str | None
-    task: str | None
-    n_train: int | None
-    n_test: int | None
-    n_inputs: int | None
+    split: str | None = None
+    task: str | None = None
+    n_train: int | None = None
+    n_test: int | None = None
+    n_inputs: int | None = None
     method: str
-    kernel: str | None
-    solver: str | None
-    lam: float | None
-    n_features: int | None
-    params: Params
-    seed: int | None
-    metric: str | None
-    score: float | None
-    model_size: int | None
-    model_bytes: int | None
-    seconds_features: float | None
-    seconds_fit: float | None
-    seconds_predict: float | None
-    peak_rss_mb: float | None
-    objective: float | None
-    gap: float | None
-    n_iter: int | None
-    converged: bool | None
-    threads: int | None
-    dtype: str | None
-    rfx: str | None
-    python: str | None
-    numpy: str | None
-    scipy: str | None
-    numba: str | None
-    liblinear: str | None
-    libsvm: str | None
-    blas: str | None
-    cpu: str | None
-    git_revision: str | None
+    kernel: str | None = None
+    solver: str | None = None
+    lam: float | None = None
+    n_features: int | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    metric: str | None = None
+    score: float | None = None
+    model_size: int | None = None
+    model_bytes: int | None = None
+    seconds_features: float | None = None
+    seconds_fit: float | None = None
+    seconds_predict: float | None = None
+    peak_rss_mb: float | None = None
+    objective: float | None = None
+    gap: float | None = None
+    n_iter: int | None = None
+    converged: bool | None = None
+    threads: int | None = None
+    dtype: str | None = None
+    rfx: str | None = None
+    python: str | None = None
+    numpy: str | None = None
+    scipy: str | None = None
+    numba: str | None = None
+    liblinear: str | None = None
+    libsvm: str | None = None
+    blas: str | None = None
+    cpu: str | None = None
+    git_revision: str | None = None
     path: object = ""
     line: int = 0
     more: Mapping[str, str | None] = field(default_factory=dict)
     traces: FindTrace | None = None
+    steps: list[dict[str, Any]] | None = None
 
     def __getitem__(self, name: str) -> Any:
         if name in _NAMES:
             return getattr(self, name)
-        if name == "trace" and self.traces is not None:
-            return self.traces(self.key)
+        if name == "trace" and (self.steps is not None or self.traces is not None):
+            return self.get(name)
         return self.more[name]
 
     def get(self, name: str, default: Any = None) -> Any:
         if name in _NAMES:
             return getattr(self, name)
         if name == "trace":
-            return default if self.traces is None else self.traces(self.key)
+            found = self.steps if self.traces is None else self.traces(self.key)
+            return default if found is None else found
         return self.more.get(name, default)
 
     def __iter__(self) -> Iterator[str]:
@@ -448,8 +451,12 @@ class Result(Mapping[str, Any]):
         """All columns by name, with params as a dict: what JSON can hold."""
         return {name: getattr(self, name) for name in COLUMNS} | {"params": dict(self.params)} | dict(self.more)
 
+    def with_params(self, **more: Any) -> "Result":
+        """The same record with more entries of params."""
+        return replace(self, params={**self.params, **more})
 
-COLUMNS = tuple(one.name for one in fields(Result))[:-4]
+
+COLUMNS = tuple(one.name for one in fields(Result))[:-5]
 _NAMES = frozenset(COLUMNS)
 _PUT = [getattr(Result, one.name).__set__ for one in fields(Result)]
 

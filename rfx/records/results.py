@@ -32,13 +32,16 @@ def check(path: AnyPath) -> None:
     sheet.check(path, FORM)
 
 
-def append(path: AnyPath, row: dict[str, Any]) -> None:
+def append(path: AnyPath, row: Mapping[str, Any]) -> None:
     """Append `row` to the results file `path` and force it to the disk; the first row writes the header too.
 
     `created` is set here; `params` may be a dict. Missing columns are left empty; what the file has no column for is kept in
     params. Raises DataError when the file can't be written or is some other CSV, ValueError for a name that is no column.
     """
-    sheet.append(path, [row | {"created": datetime.now(UTC).isoformat(timespec="seconds")}], FORM)
+    cells = {**row, "created": datetime.now(UTC).isoformat(timespec="seconds")}
+    if isinstance(row, Result):
+        cells["params"] = dict(row.params)
+    sheet.append(path, [cells], FORM)
 
 
 def read(path: AnyPath, traces: FindTrace | None = None) -> list[Result]:
@@ -127,7 +130,7 @@ class _Reader:
             reason = str(error) if str(error).startswith(("must ", "is ")) else "can't be read"
             raise self._refused(number, name, text, reason) from None
         more = {name: sheet.plain(fields[place]) if fields[place] else None for name, place in self.more} if self.more else _NO_MORE
-        values += (self.path, number, more, self.traces)
+        values += (self.path, number, more, self.traces, None)
         return Result.made(values)
 
     def _value(self, name: str, text: str) -> object:

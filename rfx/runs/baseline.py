@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from rfx.records.result import Result
+
 
 def constant(method, y_train, y) -> float:
     """The score, on rows with targets y (m,), of the most frequent label or the mean of the training targets y_train (n,)."""
@@ -13,10 +15,10 @@ def constant(method, y_train, y) -> float:
     return float(np.mean(y == labels[np.argmax(counts)]))
 
 
-def no_better(row: dict) -> str | None:
+def no_better(row: Result) -> str | None:
     """The sentence that a row's score is no better than a constant's; None where it is."""
-    params, rmse = row["params"], row.get("task") == "regression"
-    score = params.get("train_score") if row.get("score") is None else row["score"]
+    params, rmse = row.params, row.task == "regression"
+    score = params.get("train_score") if row.score is None else row.score
     least = params.get("constant_score")
     if score is None or least is None or (score < least if rmse else score > least):
         return None

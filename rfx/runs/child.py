@@ -33,7 +33,8 @@ def outcome(asked: dict, progress=None, execute=None) -> dict:
             env.set_threads(threads and min(threads, env.cores()))
             from rfx.runs.single import execute
 
-        return {"status": "ok"} | execute(_run(asked), progress=progress)
+        found = execute(_run(asked), progress=progress)
+        return found.as_dict() | {"trace": found.steps}
     except KeyboardInterrupt:
         return {"status": "interrupted", "message": "interrupted"}
     except RfxError as error:

@@ -1,57 +1,61 @@
-"""From what came of a run's process to the row of a results file, and to a few words about it."""
+"""From how a run's process ended to its result, and to a few words about it."""
+
+from dataclasses import replace
+from typing import Any
 
 from rfx import env
 from rfx.records import keys, results
+from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import baseline
+from rfx.runs.process import Ending
 
+_LONGEST = 2000  # characters of a message
 # Options with a column of their own, and what that column may hold.
 _OPTION_COLUMNS: dict[str, type | tuple[type, ...]] = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}
 
 
-def row_of(run: Run, ending: dict) -> dict:
-    """The row of a run that ended as `process.Child.ending` says: the one that it wrote, or one that says why there is none.
+def result_of(run: Run, ending: Ending) -> Result:
+    """The result of a run that ended so: the one that it wrote, or one that says why there is none.
 
-    Of a run that a worker made, `ending` has `worker`, its address, and `host`, the name of its machine, which params then has, too.
-    The steps of the solver, where the run was asked for them, are under `trace`, which is no column.
+    Of a run that a worker made, params has `host`, the name of its machine, too.
     """
-    answer = ending["answer"] or {}
-    where = {"host": ending["host"]} if "host" in ending else {}
-    if ending["timeout"] is not None:
-        row = failure(run, "timeout", f"not done within {ending['timeout']:g} seconds", ending["peak_mb"])
+    answer = ending.answer or {}
+    where = {} if ending.host is None else {"host": ending.host}
+    if ending.timeout is not None:
+        found = failure(run, "timeout", f"not done within {ending.timeout:g} seconds", ending.peak_mb)
     elif not answer:
-        row = failure(run, "failed", ending["crash"], ending["peak_mb"])
+        found = failure(run, "failed", ending.crash or "", ending.peak_mb)
     elif answer.get("status") != "ok":
-        row = failure(run, answer.get("status", "failed"), answer.get("message") or "", ending["peak_mb"])
-        row["params"] |= answer.get("params") or {}
+        found = failure(run, answer.get("status", "failed"), answer.get("message") or "", ending.peak_mb)
+        found = found.with_params(**answer.get("params") or {})
     else:
         return _made(run, answer, where)
-    if where:
-        row["params"] |= where
-        # those of this machine, which did not make it
-        row |= {"blas": None, "cpu": None}
-        row["message"] = f"worker {ending['worker']} on {ending['host']}: {row['message']}"[:2000]
-    return row
+    if not where:
+        return found
+    message = f"worker {ending.worker} on {ending.host}: {found.message}"[:_LONGEST]
+    # BLAS and processor are those of this machine, which did not make it
+    return replace(found.with_params(**where), blas=None, cpu=None, message=message)
 
 
-def _made(run, answer, where) -> dict:
-    known = {name: value for name, value in answer.items() if name in results.COLUMNS}
+def _made(run: Run, answer: dict[str, Any], where: dict[str, str]) -> Result:
+    known = {name: value for name, value in answer.items() if name in results.COLUMNS and value is not None}
     more = {name: value for name, value in answer.items() if name not in results.COLUMNS and name != "trace"}
     known["params"] = _params(run) | (answer.get("params") or {}) | more | where
-    row = _columns(run) | known | {"key": keys.key(run)}
-    return row | {"trace": answer["trace"]} if answer.get("trace") else row
+    columns = _columns(run) | known | {"key": keys.key(run)}
+    return Result(**columns, steps=answer.get("trace") or None)
 
 
-def failure(run: Run, status: str, message: str, peak_mb: float | None = None) -> dict:
-    """The row of a run that gave no result."""
-    row = _columns(run) | {"key": keys.key(run), "status": status, "message": message[:2000]}
-    return row | {"params": _params(run), "peak_rss_mb": peak_mb} | env.describe()
+def failure(run: Run, status: str, message: str, peak_mb: float | None = None, **params: Any) -> Result:
+    """The result of a run that gave none; params: entries besides those of the run."""
+    columns = _columns(run) | env.describe() | {"key": keys.key(run), "status": status, "message": message[:_LONGEST]}
+    return Result(**columns, params=_params(run) | params, peak_rss_mb=peak_mb)
 
 
-def _columns(run) -> dict:
+def _columns(run: Run) -> dict[str, Any]:
     options = run.options
-    row = {name: getattr(run, name) for name in ("dataset", "split", "method", "seed", "threads")}
-    return row | {name: options[name] for name in options if _has_column(name, options[name])}
+    found = {name: getattr(run, name) for name in ("dataset", "split", "method", "seed", "threads")}
+    return found | {name: options[name] for name in options if _has_column(name, options[name])}
 
 
 def _has_column(name, value) -> bool:
@@ -59,27 +63,27 @@ def _has_column(name, value) -> bool:
     return name in _OPTION_COLUMNS and isinstance(value, _OPTION_COLUMNS[name])
 
 
-def _params(run) -> dict:
+def _params(run: Run) -> dict[str, Any]:
     params = {name: value for name, value in run.options.items() if not _has_column(name, value)}
     return params | {name: getattr(run, name) for name in ("label", "test") if getattr(run, name)}
 
 
-def in_words(row) -> str:
-    """What the progress says of a row."""
-    if row["status"] != "ok":
-        return f"{row['status']}: {row['message']}"
+def in_words(row: Result) -> str:
+    """What the progress says of a result."""
+    if row.status != "ok":
+        return f"{row.status}: {row.message}"
     words = []
-    if row.get("score") is not None:
-        words.append(f"{row.get('metric') or 'score'} {row['score']:.4g}")
-    elif "train_score" in row["params"]:
-        words.append(f"{'rmse' if row.get('task') == 'regression' else 'accuracy'} {row['params']['train_score']:.4g} on the training rows")
-    if row.get("model_size") is not None:
-        words.append(f"size {row['model_size']}")
+    if row.score is not None:
+        words.append(f"{row.metric or 'score'} {row.score:.4g}")
+    elif "train_score" in row.params:
+        words.append(f"{'rmse' if row.task == 'regression' else 'accuracy'} {row.params['train_score']:.4g} on the training rows")
+    if row.model_size is not None:
+        words.append(f"size {row.model_size}")
     if results.seconds_train(row) is not None:
         words.append(f"{results.seconds_train(row):.3g} s")
-    if row.get("peak_rss_mb") is not None:
-        words.append(f"{row['peak_rss_mb']:.0f} MB")
-    if row.get("converged") is False:
+    if row.peak_rss_mb is not None:
+        words.append(f"{row.peak_rss_mb:.0f} MB")
+    if row.converged is False:
         words.append("did not converge")
     if baseline.no_better(row):
         words.append("no better than a constant")

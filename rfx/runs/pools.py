@@ -1,6 +1,6 @@
 """Where the runs of a plan are made: in processes of this machine, or by Dask's workers; the same few words for either.
 
-take(todo): begin what there is room for, and take it off the list. ended(): (run, row) of each run that has ended since, one by one,
+take(todo): begin what there is room for, and take it off the list. ended(): (run, result) of each run that has ended since, one by one,
 so that a row is written before the next is asked for. at_work(): the run of each that runs, and the last step that its solver told,
 None before any. withdraw(dataset): the runs taken with that data set that have not begun, which are given up. stop(): end everything
 at once; the runs of those that ran.
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from rfx import env
+from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import endings
 from rfx.runs.process import Child
@@ -68,11 +69,11 @@ class Local:
             run = todo.pop(0)
             self.children.append((run, self.way.child(run, threads)))
 
-    def ended(self) -> Iterator[tuple[Run, dict]]:
+    def ended(self) -> Iterator[tuple[Run, Result]]:
         for run, child in list(self.children):
             if child.finished():
                 self.children.remove((run, child))
-                yield run, endings.row_of(run, child.ending())
+                yield run, endings.result_of(run, child.ending())
 
     def withdraw(self, dataset: str) -> list[Run]:
         return []  # what is taken begins at once

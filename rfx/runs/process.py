@@ -11,10 +11,38 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 COMMAND = (sys.executable, "-m", "rfx.runs.child")
 NAP = 0.02  # seconds between two looks at a run
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What came of a run that has ended.
+
+    Parameters
+    ----------
+    answer : dict or None
+        What it wrote; None where that is nothing whole.
+    crash : str or None
+        A sentence about its end where there is no answer.
+    timeout : float or None
+        The seconds that were not enough.
+    peak_mb : float or None
+        Its largest memory, in MiB.
+    worker, host : str or None
+        The address and the machine of the worker that made it.
+    """
+
+    answer: dict[str, Any] | None = None
+    crash: str | None = None
+    timeout: float | None = None
+    peak_mb: float | None = None
+    worker: str | None = None
+    host: str | None = None
 
 
 class Child:
@@ -91,9 +119,8 @@ class Child:
                     os.kill(pid, signal.SIGKILL)
             self.reap(0)
 
-    def ending(self) -> dict:
-        """What came of the run that has ended: `answer`, what it wrote (None where that is nothing whole), `crash`, a sentence about its
-        end where there is no answer, `timeout`, the seconds that were not enough, and `peak_mb`, its largest memory."""
+    def ending(self) -> Ending:
+        """What came of the run that has ended."""
         try:
             self.answer.seek(0)
             answer = json.loads(self.answer.read())
@@ -102,7 +129,7 @@ class Child:
         if not isinstance(answer, dict):
             answer = None
         late = self.timeout if self.timed_out else None
-        return {"answer": answer, "crash": None if answer else self.crash(), "timeout": late, "peak_mb": self.peak_mb}
+        return Ending(answer, None if answer else self.crash(), late, self.peak_mb)
 
     def crash(self) -> str:
         code = self.process.returncode

@@ -31,11 +31,11 @@ class Summary:
     rows: list[Result] = field(default_factory=list)
 
     def count(self, status) -> int:
-        return sum(row["status"] == status for row in self.rows)
+        return sum(row.status == status for row in self.rows)
 
     @property
     def not_converged(self) -> int:
-        return sum(row["status"] == "ok" and row.get("converged") is False for row in self.rows)
+        return sum(row.status == "ok" and row.converged is False for row in self.rows)
 
     @property
     def exit_code(self) -> int:
@@ -61,10 +61,10 @@ def missing(plan: Plan, rows: list[Result], retry_failed: bool = False, traced=(
     found = keys.rows_of(plan.runs, rows)
 
     def settled(run, row):
-        if row["status"] == "ok" and run.trace and row["key"] not in traced:
+        if row.status == "ok" and run.trace and row.key not in traced:
             return False
-        again = row["status"] in (None, "interrupted") or row["params"].get("error") == NO_DATA or retry_failed
-        return row["status"] == "ok" or not again
+        again = row.status in (None, "interrupted") or row.params.get("error") == NO_DATA or retry_failed
+        return row.status == "ok" or not again
 
     return [run for run in plan.runs if keys.key(run) not in found or not settled(run, found[keys.key(run)])]
 
@@ -153,17 +153,15 @@ class _Desk:
                 self.write(run, endings.failure(run, "interrupted", "interrupted while it ran"))
             raise
 
-    def leave_out(self, dataset, row, todo):
+    def leave_out(self, dataset: str, row: Result, todo: list[Run]) -> None:
         """Give the runs with a data set that can't be had the row of the one that tried."""
-        if row["params"].get("error") != NO_DATA or dataset in self.without:
+        if row.params.get("error") != NO_DATA or dataset in self.without:
             return
         self.without.add(dataset)
         out = self.pool.withdraw(dataset) + [run for run in todo if run.dataset == dataset]
         todo[:] = [run for run in todo if run.dataset != dataset]
         for run in out:
-            lacking = endings.failure(run, "failed", row["message"])
-            lacking["params"]["error"] = NO_DATA
-            self.write(run, lacking)
+            self.write(run, endings.failure(run, "failed", row.message or "", error=NO_DATA))
 
     def tell(self):
         if self.progress is None:
@@ -173,11 +171,10 @@ class _Desk:
             self.told = now
             self.progress(*now)
 
-    def write(self, run, row):
-        steps = row.pop("trace", None)
-        if steps:
+    def write(self, run: Run, row: Result) -> None:
+        if row.steps:
             # Before the row: a run that has one is not made again.
-            traces.append(self.trace, row["key"], steps)
+            traces.append(self.trace, keys.key(run), row.steps)
         results.append(self.path, row)
         self.done += 1
         self.tell()

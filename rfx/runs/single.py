@@ -1,4 +1,4 @@
-"""One experiment in this process: load, train, predict, and the results row that says all of it."""
+"""One experiment in this process: load, train, predict, and the result that says all of it."""
 
 import time
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from rfx.data.reading import Reading
 from rfx.errors import DataError
 from rfx.options import Path as LamPath
 from rfx.records import keys, results, traces
+from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, streamed
 
@@ -70,20 +71,20 @@ def load(run: Run):
     )
 
 
-def execute(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> dict:
-    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return the row.
+def execute(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> Result:
+    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return what came of it.
 
     The score is on the test rows; where there are none, on training rows held out as cv or holdout of the run say, which params
     then has as scored_on. What is held out besides test rows is in params as held_out_score. With train_score in the run, and
     where there is no other score, params has the score on the training rows: train_score, and train_relative_error for regression.
     Beside another score it is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the run,
-    the row has the solver's steps under that name, which is no column: they go into a file of their own.
+    it has the solver's steps, which go into a file of their own.
     """
     trained, split = train(run, elsewhere, progress)
-    return _rows(run, trained, split, [trained], [model], progress)[0]
+    return _results(run, trained, split, [trained], [model], progress)[0]
 
 
-def _rows(run: Run, method, split, points, paths, progress) -> list[dict]:
+def _results(run: Run, method, split, points, paths, progress) -> list[Result]:
     """A row for each of the trained methods `points`, which are saved to the `paths`; method: the one that they are points of."""
     held = held_out.evaluated(run, split, method, progress) if any(getattr(run, name) for name in _HELD_OUT) else None
     if run.calibrate:
@@ -92,11 +93,11 @@ def _rows(run: Run, method, split, points, paths, progress) -> list[dict]:
         for point, curve in zip(points, held_out.calibrated(run.calibrate, held, method), strict=True):
             calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))
         points = calibrated
-    return [_row_of(run, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
+    return [_result_of(run, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
 
 
-def _row_of(run, split, method, held, place, point, path) -> dict:
-    """The row of `point`, the model number `place` of `method`; the model file has its scores, too."""
+def _result_of(run, split, method, held, place, point, path) -> Result:
+    """What came of `point`, the model number `place` of `method`; the model file has its scores, too."""
     metric = "rmse" if method.task == "regression" else "accuracy"
     evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
     more, told, y = {}, [], split.y_test
@@ -116,20 +117,15 @@ def _row_of(run, split, method, held, place, point, path) -> dict:
     if known:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
     point = point.with_info(scores=[{"metric": metric, "score": score, "on": words} for score, words in told])
-    found = row(point, point.save(path), evaluation)
+    found = result(point, point.save(path), evaluation)
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
-    found["params"] |= more
-    return _traced(found, point, run)
+    return replace(found.with_params(**more), steps=traces.of(point) if run.trace else None)
 
 
 def _on_training_rows(method, split) -> dict:
     scores = evaluate(method, split.X_train, split.y_train)
     return {f"train_{name}": scores[name] for name in ("score", "relative_error") if name in scores}
-
-
-def _traced(row, method, run):
-    return row | {"trace": traces.of(method)} if run.trace else row
 
 
 def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
@@ -139,15 +135,15 @@ def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
     return [model.with_name(f"{model.stem}-lam{name}{model.suffix}") for name in LamPath.names(LamPath.values(lam_path))]
 
 
-def execute_path(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> list[dict]:
-    """Make a run with option lam_path: a row for each lambda; the model files get `-lamVALUE` before their suffix."""
+def execute_path(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> list[Result]:
+    """Make a run with option lam_path: a result for each lambda; the model files get `-lamVALUE` before their suffix."""
     trained, split = train(run, elsewhere, progress)
     points = list(trained.path)
     paths = model_files(model, run.options["lam_path"]) if model else [None] * len(points)
     options = {name: value for name, value in run.options.items() if name != "lam_path"}
     along = run.options["lam_path"]
     points = [point.with_info(key=keys.key(replace(run, options=options | {"lam": point.info["lam"], "along": along}))) for point in points]
-    return _rows(run, trained, split, points, paths, progress)
+    return _results(run, trained, split, points, paths, progress)
 
 
 def evaluate(method, X, y, detailed: bool = False) -> dict:
@@ -176,17 +172,14 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     return score
 
 
-def row(method, model_bytes: int, evaluation: dict) -> dict:
-    """The results row of a trained method and its evaluation; params holds every option and what was learnt from data."""
+def result(method, model_bytes: int, evaluation: dict) -> Result:
+    """What came of a trained method and its evaluation; params holds every option and what was learnt from data."""
     info = method.info
     params = {name: value for name, value in method.settings.items() if value is not None and name not in IN_COLUMNS}
     params |= {name: value for name, value in info.items() if name not in _NOT_IN_ROW and value is not None}
     params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
     columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}
-    return columns | {
-        "status": "ok",
-        "model_bytes": model_bytes,
-        "params": params,
-        "peak_rss_mb": max(env.peak_rss_mb(), info.get("peak_rss_mb", 0.0)),
-        **env.describe(),
-    }
+    columns |= env.describe() | {"peak_rss_mb": max(env.peak_rss_mb(), info.get("peak_rss_mb", 0.0))}
+    # a model that was trained in Python does not know the name of its data
+    columns.setdefault("dataset", "")
+    return Result(**columns, status="ok", model_bytes=model_bytes, params=params)

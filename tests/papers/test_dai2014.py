@@ -175,5 +175,4 @@ def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_pat
 def small(name, options, **more):
     """The row of the quick plan's only run, with some of its options and keys other ones."""
     (run,) = plan.load(f"dai2014-{name}-quick", known=papers.plans()).runs
-    found = single.execute(replace(run, **more, options=run.options | options))
-    return dict.fromkeys(COLUMNS) | found | {"params": found["params"] | {"label": run.label}}
+    return single.execute(replace(run, **more, options=run.options | options)).with_params(label=run.label)

@@ -1,5 +1,7 @@
 """Figure 1 of Yen et al. (2014): the kernel's line against its definition, curves and their table, from small runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ SHARED = {"kernel": "perceptron", "perceptron_scale": "unit", "scaling": "minmax
 def ran(method, seed=0, **options):
     traced = {} if method == "kernel" else {"trace": True, "curve": "test"}
     spec = {"dataset": DATASET, "method": method, "label": "figure1", "seed": seed, "options": SHARED | options} | traced
-    return single.execute(Run.of(spec)) | {"dataset": "cod-rna"}
+    return replace(single.execute(Run.of(spec)), dataset="cod-rna")
 
 
 @pytest.fixture(scope="module")

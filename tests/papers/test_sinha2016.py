@@ -1,5 +1,7 @@
 """Tables and figures of Sinha and Duchi (2016) from rows of small runs."""
 
+from dataclasses import replace
+
 import pytest
 
 from rfx import papers
@@ -32,7 +34,7 @@ def rows():
             more |= {"lam": "validation"} if label == "table1-tuned" else {}
             for n_features in sizes:
                 row = ran("motifs:n=300,n_test=100,d=12", method, label, kernel="kmers", k=2, n_features=n_features, **more)
-                found.append(row | {"dataset": name})
+                found.append(replace(row, dataset=name))
     return found
 
 

@@ -24,6 +24,7 @@ from rfx.runs import child, runner
 STUB = """
 import json, os, signal, sys, time
 from rfx import env
+from rfx.records.result import Result
 from rfx.runs import child
 options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
 env.die_with(int(options["--parent"]))
@@ -53,8 +54,8 @@ def execute(run, progress):
         below.wait()
     if name == "short":
         time.sleep(0.05)
-    return {"key": "child's own", "dataset": spec["dataset"], "method": spec["method"], "metric": "rmse", "score": 0.5,
-            "converged": name != "limit", "threads": spec.get("threads"), "params": {"gamma": 0.5}, "extra": 1}
+    return Result(key="child's own", status="ok", dataset=spec["dataset"], method=spec["method"], metric="rmse", score=0.5,
+                  converged=name != "limit", threads=spec.get("threads"), params={"gamma": 0.5}, more={"extra": 1})
 if name == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if name == "crash":
@@ -305,7 +306,8 @@ def test_child_reports_errors_of_every_kind():
         return child.outcome(asked, execute=execute)
 
     asked = a_run("a").as_dict()
-    assert child.outcome(asked, execute=lambda run, progress: {"score": run.options["lam"]}) == {"status": "ok", "score": 1}
+    made = child.outcome(asked, execute=lambda run, progress: Result(dataset="a", method="rf", score=run.options["lam"]))
+    assert (made["dataset"], made["score"], made["trace"]) == ("a", 1, None)
     assert fail(DataError("no"))["params"] == {"error": "DataError"}
     assert fail(KeyboardInterrupt())["status"] == "interrupted"
 

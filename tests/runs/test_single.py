@@ -63,7 +63,7 @@ def test_a_trace_has_the_passes_of_all_outputs():
         "digits", method="sparse-rb", options={"n_grids": 4, "gamma": 1.0, "lam": 3.0, "solver": "prcd", "max_iter": 12}, trace=True
     )
     row = single.execute(run)
-    steps = row.pop("trace")
+    steps = row["trace"]
     assert {step["output"] for step in steps} == set(range(10)) and {"iteration", "seconds", "pass_seconds", "objective"} <= set(steps[0])
     last = {step["output"]: step for step in steps}
     assert sum(step["objective"] for step in last.values()) == pytest.approx(row["objective"])

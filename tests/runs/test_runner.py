@@ -17,6 +17,7 @@ from rfx.cli.progress import Progress
 from rfx.errors import DataError, LockedError, NoData, OutOfTime
 from rfx.plans.plan import Plan
 from rfx.records import keys, results
+from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import child, runner
 
@@ -193,7 +194,8 @@ def test_what_is_run_again(tmp_path, stub):
 
 def test_a_row_without_status_is_made_again():
     work = a_plan("a")
-    assert runner.missing(work, [{"key": keys.key(work.runs[0]), "status": None, "params": {}}]) == work.runs
+    row = Result(key=keys.key(work.runs[0]), dataset="a", method="rf")
+    assert runner.missing(work, [row]) == work.runs
 
 
 def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):

@@ -6,6 +6,7 @@ bandwidth, in one dimension, and the size: a grid of powers of four, then what `
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -160,12 +161,17 @@ class Tuning:
     def _grid(self) -> Grid:
         n_rows, alone = self.X.shape[0], len(self.names) == 1
         names = [name for name in self.names if alone or n_rows <= MOST_ROWS.get(name, math.inf)]
-        bases: dict[str, float] = {}
-        points = [point for name in names for point in self._points(name, bases)]
-        fitted = len(self.parts[0][0])
-        rounds = [
-            Round(rows, 1, number, kept) for number, (rows, kept) in enumerate(zip(ROWS, KEPT)) if len(points) > 1 and 1.5 * rows < fitted
+        used = {name: self._kernels(name) for name in names}
+        gammas = {kernel: self._gammas(kernel) for kernel in {*itertools.chain(*used.values())}}
+        points = [
+            Settings(name, {"kernel": kernel} | gamma)
+            for name, kernels_used in used.items()
+            for kernel in kernels_used
+            for gamma in gammas[kernel]
         ]
+        fitted = len(self.parts[0][0])
+        early = [] if len(points) == 1 else enumerate(zip(ROWS, KEPT))
+        rounds = [Round(rows, 1, number, kept) for number, (rows, kept) in early if 1.5 * rows < fitted]
         return Grid(
             points,
             {name: self._lams(name) for name in names},
@@ -176,29 +182,24 @@ class Tuning:
             lenient=True,
         )
 
-    def _points(self, name: str, bases: dict[str, float]) -> list[Settings]:
-        """The kernels and bandwidths of a method; bases: kernel to that of its word, once known."""
-        declared, given = methods.get(name).declared()["kernel"], self.given.get("gamma")
+    def _kernels(self, name: str) -> list[str]:
+        """The kernels of a method that are tried."""
+        declared = methods.get(name).declared()["kernel"]
         wanted = [kernel for kernel in self.asked.kernels if kernel in declared.meanings()]
-        found = []
-        for kernel in wanted or [self.given.get("kernel") or declared.default]:
-            if not has_gamma(kernel):
-                found.append(Settings(name, {"kernel": kernel}))
-                continue
-            if isinstance(given, (int, float)):
-                gammas = [float(given)]
-            else:
-                if kernel not in bases:
-                    bases[kernel] = self._base(kernel, given or "median")
-                gammas = [bases[kernel] * factor for factor in ((1.0,) if given else FACTORS)]
-            found += [Settings(name, {"kernel": kernel, "gamma": gamma}) for gamma in gammas]
-        return found
+        return wanted or [self.given.get("kernel") or declared.default]
 
-    def _base(self, kernel: str, word: str) -> float:
-        """The bandwidth that a word stands for on all training rows, scaled as for a method."""
+    def _gammas(self, kernel: str) -> list[dict[str, float]]:
+        """The kernel's bandwidths that are tried first; where it has none, one point without."""
+        given = self.given.get("gamma")
+        if not has_gamma(kernel):
+            return [{}]
+        if isinstance(given, (int, float)):
+            return [{"gamma": float(given)}]
+        # that of all training rows, scaled as the method scales them
         scaler = Scaler.fit(self.X, self.given["scaling"])
         scaled = scaler.transform(self.X, dtype=np.float32)
-        return kernels.parameters(kernel, scaled, word, self.asked.seed)["gamma"]
+        base = kernels.parameters(kernel, scaled, given or "median", self.asked.seed)["gamma"]
+        return [{"gamma": base * factor} for factor in (FACTORS if given is None else (1.0,))]
 
     def _size(self, name: str) -> Size | None:
         """Sizes of the rounds; one that is given is that of the last, and is not passed before."""

@@ -186,7 +186,7 @@ def _line(trial) -> str:
     gamma = f"{point['gamma']:.4g}" if "gamma" in point else "-"
     size = point.get(SIZES[point.method][0], "-")
     return (
-        f"{trial.round + 1:>5} {trial.rows:>8} {point.method:<9} {point.kernel:<14} {gamma:>9} {size:>6} {trial.lam:>8g} "
+        f"{trial.round.number + 1:>5} {trial.round.rows:>8} {point.method:<9} {point.kernel:<14} {gamma:>9} {size:>6} {trial.lam:>8g} "
         f"{trial.score:>9.5g} {trial.seconds:>6.1f}"
     )
 

@@ -143,18 +143,14 @@ class Grid:
     above: int | None = None
     lenient: bool = False
 
-    def size(self, point: Settings) -> int | None:
-        """The point's size, where its method has one."""
-        return point[self.sizes[point.method].option] if point.method in self.sizes else None
-
-    def sized(self, point: Settings, size: int | None) -> Settings:
-        """The point with that size."""
-        return point if size is None else point.updated(**{self.sizes[point.method].option: size})
+    def size(self, point: Settings) -> int:
+        """The point's size; 1 where its method has none."""
+        return point[self.sizes[point.method].option] if point.method in self.sizes else 1
 
     def at(self, point: Settings, number: int) -> Settings:
         """The point with the size that it has in a round."""
-        known = self.sizes.get(point.method)
-        return self.sized(point, None if known is None else known.values[number])
+        size = self.sizes.get(point.method)
+        return point if size is None else point.updated(**{size.option: size.values[number]})
 
 
 @dataclass(frozen=True)
@@ -180,9 +176,7 @@ class Trial:
     Parameters
     ----------
     point : Settings
-    round : int
-    rows, parts : int
-        Rows that each model was fitted to, and the parts of held-out rows.
+    round : Round
     path : tuple of (lambda, value)
         As far as it went.
     lam, score
@@ -191,9 +185,7 @@ class Trial:
     """
 
     point: Settings
-    round: int
-    rows: int
-    parts: int
+    round: Round
     path: tuple[tuple[Any, float], ...]
     lam: Any
     score: float
@@ -219,16 +211,10 @@ class Found:
         return [trial for trial in self.trials if loss(trial.score) <= most]
 
     def step(self, lam: bool, held_out: int, best: Trial | None = None) -> dict[str, Any]:
-        """What one choice leaves in a results row, as JSON takes it.
+        """What the choice of a trial, by default the best, leaves in a results row.
 
-        Parameters
-        ----------
-        lam : bool
-            Whether lambda was chosen, too; its column follows those of the points' options.
-        held_out : int
-            Rows that were evaluated on.
-        best : Trial, optional
-            What was chosen, by default the best.
+        lam: whether lambda was chosen, too, besides the points' options. held_out: how many rows
+        were evaluated on.
         """
         best = best or self.best
 
@@ -238,7 +224,7 @@ class Found:
         return {
             "by": best.point.method,
             "options": [*best.point, *(["lam"] if lam else [])],
-            "fitted": best.rows,
+            "fitted": best.round.rows,
             "held_out": held_out,
             "error": self.measure.name,
             "tried": [[*row(one, own), value] for one in self.trials for own, value in one.path],
@@ -246,11 +232,9 @@ class Found:
         }
 
 
-# (point, round, lambdas) to the value for each lambda, as far as it is worth to go
+# What `search` calls.
 Fit: TypeAlias = Callable[[Settings, Round, Sequence[Any]], list[float]]
-# (point, round) to a trial of an earlier search
 Known: TypeAlias = Callable[[Settings, Round], Trial | None]
-# Called with each trial, and whether it was known
 Tell: TypeAlias = Callable[[Trial, bool], None]
 
 
@@ -308,7 +292,7 @@ class _Search:
             points = [one.point for one in sorted(self._each(sized, round), key=self._loss)]
             points = points[: round.kept]
         best = self._best()
-        if best.round == self.grid.rounds[-1].number:
+        if best.round.number == self.grid.rounds[-1].number:
             self._refined(self._grown(self._refined(best)))
         return Found(self._best(), self.trials, self.measure)
 
@@ -318,8 +302,8 @@ class _Search:
     def _best(self) -> Trial:
         if not self.trials:
             raise UsageError("not one combination of options could be tried; give a longer --budget-seconds or more --trials")
-        last = max(trial.round for trial in self.trials)
-        return min((trial for trial in self.trials if trial.round == last), key=self._loss)
+        last = max(trial.round.number for trial in self.trials)
+        return min((one for one in self.trials if one.round.number == last), key=self._loss)
 
     def _refined(self, best: Trial) -> Trial:
         """Half and twice the bandwidth as long as one of them is better."""
@@ -327,9 +311,10 @@ class _Search:
         while option is not None and option in best.point:
             value = best.point[option]
             around = [best.point.updated(**{option: value * factor}) for factor in (0.5, 2.0)]
-            seen = [trial.point for trial in self.trials if trial.round == best.round]
+            last = self.grid.rounds[-1]
+            seen = [one.point for one in self.trials if one.round.number == last.number]
             new = [point for point in around if point not in seen]
-            found = min(self._each(new, self.grid.rounds[-1]), key=self._loss, default=best)
+            found = min(self._each(new, last), key=self._loss, default=best)
             if self._loss(found) >= self._loss(best):
                 break
             best = found
@@ -339,7 +324,8 @@ class _Search:
         """Twice the size as long as that takes GAIN off the error."""
         error, known = self.measure.error, self.grid.sizes.get(best.point.method)
         while known is not None and (size := best.point[known.option]) < known.most:
-            larger = self._each([self.grid.sized(best.point, 2 * size)], self.grid.rounds[-1])
+            point = best.point.updated(**{known.option: 2 * size})
+            larger = self._each([point], self.grid.rounds[-1])
             if not larger or error(larger[0].score) > (1 - GAIN) * error(best.score):
                 break
             best = larger[0]
@@ -373,8 +359,7 @@ class _Search:
             return None
         path = tuple(zip(some, values))
         lam, score = min(path, key=lambda one: loss(one[1]))
-        seconds = time.monotonic() - start
-        return Trial(point, round.number, round.rows, round.parts, path, lam, score, seconds)
+        return Trial(point, round, path, lam, score, time.monotonic() - start)
 
     def _last_lams(self, point: Settings) -> Sequence[Any]:
         """The lambdas from a little above the best so far on."""
@@ -382,8 +367,9 @@ class _Search:
         before = [trial for trial in self.trials if trial.like(point)]
         if self.grid.above is None or not before:
             return lams
-        last = max(trial.round for trial in before)
-        own = [lams.index(one.lam) for one in before if one.round == last and one.lam in lams]
+        last = max(trial.round.number for trial in before)
+        best = [trial.lam for trial in before if trial.round.number == last]
+        own = [lams.index(lam) for lam in best if lam in lams]
         return lams[max(0, min(own) - self.grid.above) :] if own else lams
 
     def _spent(self, point: Settings, round: Round) -> bool:
@@ -397,11 +383,9 @@ class _Search:
 
         They grow with rows and parts, and with the size to the power 1.5.
         """
-        size = self.grid.size
-        alike = [trial for trial in self.trials if trial.like(point)]
+        size, alike = self.grid.size, [trial for trial in self.trials if trial.like(point)]
         if not alike:
             return 0.0
-        last = max(alike, key=lambda trial: (trial.round, size(trial.point) or 0))
-        ratio = (size(point) or 1) / (size(last.point) or 1)
-        seconds = last.seconds * round.parts / last.parts * round.rows / last.rows
-        return seconds * math.pow(max(1.0, ratio), 1.5)
+        last = max(alike, key=lambda trial: (trial.round.number, size(trial.point)))
+        seconds = last.seconds * round.parts / last.round.parts * round.rows / last.round.rows
+        return seconds * math.pow(max(1.0, size(point) / size(last.point)), 1.5)

@@ -262,7 +262,8 @@ class Tuning:
             return None
         p = row["params"]
         path = tuple((lam, score) for lam, score in p["path"])
-        return Trial(point, round.number, row["n_train"], p["parts"], path, row["lam"], row["score"], row["seconds_fit"])
+        round = replace(round, rows=row["n_train"], parts=p["parts"])
+        return Trial(point, round, path, row["lam"], row["score"], row["seconds_fit"])
 
     def _keep(self, trial: Trial, known: bool) -> None:
         if self.asked.results_file is not None and not known:
@@ -281,12 +282,12 @@ class Tuning:
 
     def _row(self, trial: Trial) -> dict[str, Any]:
         point = trial.point
-        run = self._run(point, trial.round)
+        run = self._run(point, trial.round.number)
         params = {name: value for name, value in run.options.items() if name not in results.COLUMNS and value is not None}
-        params |= {"label": run.label, "path": trial.path, "round": trial.round, "parts": trial.parts}
+        params |= {"label": run.label, "path": trial.path, "round": trial.round.number, "parts": trial.round.parts}
         return {
-            "key": self._key(point, trial.round), "status": "ok", "dataset": self.split.name, "split": self.split.split,
-            "task": self.given["task"], "n_train": trial.rows, "n_test": len(self.parts[0][1]), "n_inputs": self.X.shape[1],
+            "key": self._key(point, trial.round.number), "status": "ok", "dataset": self.split.name, "split": self.split.split,
+            "task": self.given["task"], "n_train": trial.round.rows, "n_test": len(self.parts[0][1]), "n_inputs": self.X.shape[1],
             "method": point.method, "kernel": point.kernel, "lam": trial.lam, "n_features": point.get("n_features"),
             "params": params, "seed": self.asked.seed, "metric": self.measure.name, "score": trial.score,
             "seconds_fit": trial.seconds, "threads": env.threads(),

@@ -128,14 +128,14 @@ def _validated(
     if target is not None:
         # of several parts the mean error is the one to come close to: no part alone tells
         own = replace(own, stop=Stop(True, target if len(folds) == 1 else None))
-    regression = problem.task == "regression"
-    name = "mean squared error" if regression else "share of wrong labels"
+    error = "mean squared error" if problem.task == "regression" else "share of wrong labels"
+    measure = Measure(error, target=target)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
     steps: list[dict[str, Any]] = []
     for stage in method.stages:
         wanted = {option: grid[option] for option in stage if option in grid}
         if wanted:
-            step = own.step(wanted, best, Measure(name, target=target))
+            step = own.step(wanted, best, measure)
             best |= dict(zip(step["options"], step["chosen"]))
             steps.append(step)
     return best, steps

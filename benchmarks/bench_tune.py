@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from rfx import data, env, methods
-from rfx.runs.tune import Asked, Search
+from rfx.runs.tune import Asked, Tuning
 
 FEATURES, PARTS = 500, 5
 
@@ -25,9 +25,9 @@ FEATURES, PARTS = 500, 5
 def ours(split, seed):
     """(RMSE by cross-validation, RMSE on the test rows) of what rfx tune finds."""
     given = {"task": "regression", "scaling": "minmax01", "n_features": FEATURES}
-    search = Search(split, ["rf"], given, Asked(cv=PARTS, seed=seed, budget=3600))
-    best = search.run()
-    model = methods.create("rf", seed=seed, **given | best.candidate.options() | {"lam": best.lam}).fit(split.X_train, split.y_train)
+    tuning = Tuning(split, ["rf"], given, Asked(cv=PARTS, seed=seed, budget=3600))
+    best = tuning.run().best
+    model = methods.create("rf", seed=seed, **tuning.options(best.point) | {"lam": best.lam}).fit(split.X_train, split.y_train)
     return best.score, root_mean_squared_error(split.y_test, model.predict(split.X_test))
 
 

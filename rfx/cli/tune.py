@@ -100,7 +100,7 @@ def command(
     from rfx.records import results as results_file
     from rfx.records.run import Run
     from rfx.runs import held_out, single
-    from rfx.runs.tune import AUTO, Asked, Search
+    from rfx.runs.tune import AUTO, Asked, Tuning
 
     if method not in _methods():
         raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")
@@ -121,28 +121,28 @@ def command(
     if not as_json and not quiet:
         click.echo(f"{'round':>5} {'rows':>8} {'method':<9} {'kernel':<14} {'gamma':>9} {'size':>6} {'lambda':>8} {'score':>9} {'s':>6}")
 
-    def tell(found, there):
+    def tell(trial, there):
         if not as_json and not quiet:
-            click.echo(_line(found) + (" (was there)" if there else ""))
+            click.echo(_line(trial) + (" (was there)" if there else ""))
 
     with Progress("tuning", quiet) as progress:
         file = None if results is None else Path(results)
         how = Asked(
             kernels=asked, metric=metric, cv=cv, holdout=holdout, seed=seed, budget=budget, trials=trials, results_file=file, source=source
         )
-        search = Search(loaded, names, given, how, tell)
-        best = search.run()
-        own = {name: value for name, value in given.items() if name in methods.get(best.candidate.method).declared()}
-        own |= best.candidate.options() | {"lam": best.lam}
-        run = dataclasses.replace(source, method=best.candidate.method, options=own, seed=seed)
+        tuning = Tuning(loaded, names, given, how, tell)
+        found = tuning.run()
+        best, metric = found.best, found.measure.name
+        own = tuning.options(best.point) | {"lam": best.lam}
+        run = dataclasses.replace(source, method=best.point.method, options=own, seed=seed)
         row = single.execute(run, None if model is None else Path(model), progress=progress.tell)
-    row = row.with_params(tuned={"score": best.score, "metric": search.metric, "trials": len(search.outcomes)} | search.how)
+    row = row.with_params(tuned={"score": best.score, "metric": metric, "trials": len(found.trials)} | tuning.how)
     if results is not None:
         results_file.append(results, row)
     line = _command(run)
     if not as_json:
-        click.echo(f"\nbest {search.metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n")
-    for words in search.edges(best):
+        click.echo(f"\nbest {metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n")
+    for words in tuning.edges(found):
         click.echo(f"rfx: at the edge: {words}; what lies beyond may be better", err=True)
     print_row(row, as_json, command=line)
     finish([row])
@@ -179,12 +179,15 @@ def _kernels(text, method, names, given) -> list[str]:
     return asked
 
 
-def _line(found) -> str:
-    one = found.candidate
-    gamma, size = "-" if one.gamma is None else f"{one.gamma:.4g}", "-" if one.size is None else str(one.size)
+def _line(trial) -> str:
+    from rfx.runs.tune import SIZES
+
+    point = trial.point
+    gamma = f"{point['gamma']:.4g}" if "gamma" in point else "-"
+    size = point.get(SIZES[point.method][0], "-")
     return (
-        f"{found.round + 1:>5} {found.rows:>8} {one.method:<9} {one.kernel:<14} {gamma:>9} {size:>6} {found.lam:>8g} "
-        f"{found.score:>9.5g} {found.seconds:>6.1f}"
+        f"{trial.round.number + 1:>5} {trial.round.rows:>8} {point.method:<9} {point.kernel:<14} {gamma:>9} {size:>6} {trial.lam:>8g} "
+        f"{trial.score:>9.5g} {trial.seconds:>6.1f}"
     )
 
 

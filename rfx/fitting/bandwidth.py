@@ -15,7 +15,9 @@ from rfx import kernels
 from rfx.errors import UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
-from rfx.fitting.validation import GAMMA_FACTORS, error, step
+from rfx.fitting.search import Grid, Measure, Round, search
+from rfx.fitting.settings import Settings
+from rfx.fitting.validation import GAMMA_FACTORS, drawn, error
 from rfx.losses import Squared
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
@@ -86,21 +88,28 @@ def loo(
         # of a product the rows are compared for each bandwidth anew
         passes = 1 if metric == "l1" else len(LOO_FACTORS)
         most = min(most, int(np.sqrt(LOO_COST / max(1, X.shape[1] * passes))))
-    rows = np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:most])
+    (rows,) = drawn(X.shape[0], seed, most)
     median = LOO_FACTORS.index(1.0)
     if len(rows) < LOO_FEWEST or not metric:
         return found[median], []
-    tried, own = [], np.sqrt(np.ones(len(rows)) if row_weights is None else row_weights[rows])
-    for value, K in zip(found, kernels.scaled_family(kernel, X[rows], {"gamma": found[median]}, LOO_FACTORS)):
-        tried += [[value, lam, error] for lam, error in zip(lams, _left_out(K, Y[rows], lams, own))]
-    errors = np.array([one[-1] if np.isfinite(one[-1]) else np.inf for one in tried]).reshape(len(found), -1)
-    good = np.flatnonzero(errors.min(axis=1) <= (1 + slack) * errors.min())
-    best = min(good, key=lambda k: (abs(np.log(LOO_FACTORS[k])), errors[k].min())) if slack else np.argmin(errors.min(axis=1))
-    place = int(best * len(lams) + np.argmin(errors[best]))
-    measure, both = "leave-one-out mean squared error", ["gamma", "lam"]
-    chosen = step("kernel ridge regression", both, len(rows), len(rows), measure, tried, place)
+    own = np.sqrt(np.ones(len(rows)) if row_weights is None else row_weights[rows])
+    # the points come in this order, each once
+    family = kernels.scaled_family(kernel, X[rows], {"gamma": found[median]}, LOO_FACTORS)
+    errors = lambda point, round, lams: _left_out(next(family), Y[rows], lams, own)
+    measure = Measure("leave-one-out mean squared error")
+    tried = search(errors, _grid("kernel ridge regression", found, lams, len(rows)), measure)
+    best = tried.best
+    if slack:
+        far = {value: abs(np.log(factor)) for value, factor in zip(found, LOO_FACTORS)}
+        best = min(tried.within(slack), key=lambda one: (far[one.point.gamma], one.score))
     # the lambda is that of so many rows, and of no further use
-    return chosen["chosen"][0], [chosen]
+    return best.point.gamma, [tried.step(lam=True, held_out=len(rows), best=best)]
+
+
+def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> Grid:
+    """The bandwidths times the lambdas, for models of so many rows."""
+    points = [Settings(by, {"gamma": value}) for value in gammas]
+    return Grid(points, {by: lams}, [Round(n_rows)])
 
 
 def _left_out(K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarray) -> list[float]:
@@ -137,19 +146,15 @@ def tuned(
     if kernel not in MAPS:
         raise UsageError(f"--gamma is tuned, by random features of kernel {kernel}, of which there are none; choose validation or median")
     found = candidates(kernel, X, seed)
-    order = np.random.default_rng(seed).permutation(X.shape[0])
     size = min(ROWS, X.shape[0] // 2)
     if size == 0:
         return found[GAMMA_FACTORS.index(1.0)], []
-    train, test = np.sort(order[:size]), np.sort(order[size : 2 * size])
-    tried = []
-    for value in found:
-        errors = _errors(kernel, value, X, Y, train, test, lams, seed, row_weights)
-        tried += [[value, *([lam] if len(lams) > 1 else []), one] for lam, one in zip(lams, errors)]
-    options = ["gamma", "lam"][: len(tried[0]) - 1]
-    place = min(range(len(tried)), key=lambda i: tried[i][-1])
+    train, test = drawn(X.shape[0], seed, size, size)
+    errors = lambda point, round, lams: _errors(kernel, point.gamma, X, Y, train, test, lams, seed, row_weights)
+    grid = _grid("ridge on random features", found, lams, size)
+    tried = search(errors, grid, Measure("mean squared error"))
     # the lambda is that of the sample, and of no further use
-    return tried[place][0], [step("ridge on random features", options, len(train), len(test), "mean squared error", tried, place)]
+    return tried.best.point.gamma, [tried.step(lam=len(lams) > 1, held_out=size)]
 
 
 def _errors(

@@ -221,78 +221,22 @@ class State:
 
     @classmethod
     def of(cls, session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
-        """The state in a header and its arrays; DataError, KeyError or TypeError where a part is not of its type, shape or range."""
-        task, known = header["task"], {name: arrays[name] for name in _ARRAYS if name in arrays}
-        if task not in ("binary", "multiclass", "regression"):
-            raise DataError(f"its task is {task!r:.40}")
-        inputs, prepared = (_whole(header[name], name, 1) for name in ("n_inputs", "n_prepared"))
-        rows, n_targets = _whole(header["n_rows"], "n_rows", 1), _whole(header["n_targets"], "n_targets", 1)
-        if "weight_sum" in header:
-            _number(header["weight_sum"], "weight_sum", 0)
-        missing = {"scaler_shift", "scaler_scale", "sample"} | (set() if task == "regression" else {"classes"})
-        if lacking := sorted(missing - known.keys()):
-            raise DataError(f"there is no array {lacking[0]}")
-        model.check_arrays(known, _ARRAYS, {"inputs": inputs, "prepared": prepared})
-        if task != "regression":
-            classes = known["classes"]
-            if not len(classes) or np.any(np.diff(classes) <= 0) or (task == "binary" and len(classes) > 2):
-                raise DataError(f"its {len(classes)} labels are not those of the task {task}")
-        if len(known["sample"]) > rows or ("pca_mean" in known) != ("pca_components" in known):
-            raise DataError("its sample or its principal components are not those of its rows")
-        if type(header["unit"]) is not bool or type(header["centred"]) not in (bool, type(None)):
-            raise DataError("unit and centred must be true or false")
-        _kernel(session.settings.get("kernel"), _table(header["kernel_params"], "kernel_params"), prepared)
-        samples, seconds, loss_sum, loss_rows, following = _listed(header["counts"], "counts", 5)
-        _whole(samples, "samples")
-        _number(seconds, "seconds", 0), _number(loss_sum, "the sum of losses"), _number(loss_rows, "the rows of the losses", 0)
+        """The state in a header and its arrays.
+
+        Raises DataError, KeyError or TypeError where a part is not of its type, shape or range.
+        """
+        learned = _learned(session, header, arrays)
+        counts = samples, seconds, loss_sum, loss_rows, following = _listed(header["counts"], "counts", 5)
+        _whole(samples, "samples"), _number(seconds, "seconds", 0)
+        _number(loss_sum, "the sum of losses"), _number(loss_rows, "the rows of the losses", 0)
         _number(following, "the next point", 1)
-        weighed, total = _listed(header["weights"], "weights", 2)
+        weights = weighed, total = _listed(header["weights"], "weights", 2)
         _whole(weighed, "the rows with weights"), _number(total, "the sum of weights", 0)
         for point in _listed(header["curve"], "curve"):
             for name in ("samples", "steps"):
                 _whole(_table(point, "a point of the curve")[name], name)
-        validation = _listed(header["validation"], "validation")
-        if not all(type(step) is dict for step in validation):
-            raise DataError("validation is not a list of steps")
-        scaled = header["target_scaler"]
-        if (scaled is None) != (task != "regression"):
-            raise DataError(f"the task is {task}, but there is {'no' if scaled is None else 'a'} scaling of targets")
-        target = None if scaled is None else TargetScaler.from_dict(_table(scaled, "target_scaler"), n_targets)
-        if target is not None and not (np.isfinite(target.shift).all() and np.all(np.asarray(target.scale) > 0)):
-            raise DataError("the scaling of targets is not of finite numbers")
-        if np.any(known["scaler_scale"] < 0):
-            raise DataError("array scaler_scale has values below 0")
-        scaled = {"kind": header["scaling"]}
-        scaled |= {part: known[f"scaler_{part}"] for part in ("shift", "scale")}
-        pca = None
-        if "pca_components" in known:
-            mean, components = known["pca_mean"], known["pca_components"]
-            found = {"centred": header["centred"], "mean": mean, "components": components}
-            pca = PCA.from_dict(found)
         solver = {name.removeprefix("solver_"): values for name, values in arrays.items() if name.startswith("solver_")}
-        return cls(
-            Learned(
-                task,
-                known.get("classes"),
-                target,
-                losses.get_loss(header["loss"], session.settings.get("epsilon")),
-                Inputs(Scaler.from_dict(scaled), header["unit"], pca),
-                header["kernel_params"],
-                rows,
-                inputs,
-                n_targets,
-                prepared,
-                known["sample"],
-                validation,
-                header.get("weight_sum"),
-                session.trainer.schema,
-            ),
-            _position(header["position"]),
-            [samples, seconds, loss_sum, loss_rows, following],
-            [weighed, total],
-            solver,
-            header["curve"],
-        )
+        return cls(learned, _position(header["position"]), counts, weights, solver, header["curve"])
 
     def restore(self, session: Session) -> None:
         """Give a training what it had learnt and counted; its solver's state is in `solver`."""
@@ -302,6 +246,78 @@ class State:
         session.loss_sum, session.loss_rows = loss_sum, loss_rows
         session.batch_weights.rows, session.batch_weights.sum = self.weights
         session.curve = self.curve
+
+
+def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Learned:
+    """What the first rows had taught."""
+    task, settings = header["task"], session.settings
+    if task not in ("binary", "multiclass", "regression"):
+        raise DataError(f"its task is {task!r:.40}")
+    names = ("n_inputs", "n_prepared", "n_rows", "n_targets")
+    inputs, prepared, rows, n_targets = (_whole(header[name], name, 1) for name in names)
+    if "weight_sum" in header:
+        _number(header["weight_sum"], "weight_sum", 0)
+    known = {name: arrays[name] for name in _ARRAYS if name in arrays}
+    _check_arrays(known, task, {"inputs": inputs, "prepared": prepared}, rows)
+    _kernel(settings.get("kernel"), _table(header["kernel_params"], "kernel_params"), prepared)
+    validation = _listed(header["validation"], "validation")
+    if not all(type(step) is dict for step in validation):
+        raise DataError("validation is not a list of steps")
+    return Learned(
+        task,
+        known.get("classes"),
+        _target(header["target_scaler"], task, n_targets),
+        losses.get_loss(header["loss"], settings.get("epsilon")),
+        _inputs(header, known),
+        header["kernel_params"],
+        rows,
+        inputs,
+        n_targets,
+        prepared,
+        known["sample"],
+        validation,
+        header.get("weight_sum"),
+        session.trainer.schema,
+    )
+
+
+def _check_arrays(known: dict[str, np.ndarray], task: str, sizes: dict[str, int], rows: int) -> None:
+    """Refuse arrays of what was learnt that are missing, or not those of the task and so many rows."""
+    missing = {"scaler_shift", "scaler_scale", "sample"} | (set() if task == "regression" else {"classes"})
+    if lacking := sorted(missing - known.keys()):
+        raise DataError(f"there is no array {lacking[0]}")
+    model.check_arrays(known, _ARRAYS, sizes)
+    if task != "regression":
+        classes = known["classes"]
+        if not len(classes) or np.any(np.diff(classes) <= 0) or (task == "binary" and len(classes) > 2):
+            raise DataError(f"its {len(classes)} labels are not those of the task {task}")
+    if len(known["sample"]) > rows or ("pca_mean" in known) != ("pca_components" in known):
+        raise DataError("its sample or its principal components are not those of its rows")
+
+
+def _inputs(header: dict[str, Any], known: dict[str, np.ndarray]) -> Inputs:
+    """How raw inputs become those of the method."""
+    unit, centred, shift, scale = header["unit"], header["centred"], known["scaler_shift"], known["scaler_scale"]
+    if type(unit) is not bool or type(centred) not in (bool, type(None)):
+        raise DataError("unit and centred must be true or false")
+    if np.any(scale < 0):
+        raise DataError("array scaler_scale has values below 0")
+    scaler, pca = Scaler.from_dict({"kind": header["scaling"], "shift": shift, "scale": scale}), None
+    if "pca_components" in known:
+        pca = PCA.from_dict({"centred": centred, "mean": known["pca_mean"], "components": known["pca_components"]})
+    return Inputs(scaler, unit, pca)
+
+
+def _target(scaled: Any, task: str, n_targets: int) -> TargetScaler | None:
+    """The scaling of a regression's targets; other tasks have none."""
+    if (scaled is None) != (task != "regression"):
+        raise DataError(f"the task is {task}, but there is {'no' if scaled is None else 'a'} scaling of targets")
+    if scaled is None:
+        return None
+    target = TargetScaler.from_dict(_table(scaled, "target_scaler"), n_targets)
+    if not (np.isfinite(target.shift).all() and np.all(np.asarray(target.scale) > 0)):
+        raise DataError("the scaling of targets is not of finite numbers")
+    return target
 
 
 def _kernel(name: str | None, params: dict[str, Any], prepared: int) -> None:

@@ -16,6 +16,7 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.options import COMMON
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Problem
+from rfx.fitting.search import Stop
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import (
     FEWEST_EVALUATED,
@@ -23,7 +24,6 @@ from rfx.fitting.validation import (
     LAMS,
     SMALLER,
     TOL,
-    Stop,
     error,
 )
 from rfx.model import Array

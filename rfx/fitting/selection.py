@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
 from rfx.fitting.method import Method
 from rfx.fitting.problem import Problem
+from rfx.fitting.search import Grid, Measure, Round, Stop, search
 from rfx.fitting.settings import Settings
-from rfx.fitting.validation import Stop, evenly, parts, step
+from rfx.fitting.validation import Part, evenly, parts
 
 log = logging.getLogger(__name__)
 # Below so many rows lambda is not chosen, but this.
@@ -36,7 +38,7 @@ class Choice:
     chosen : dict
         The options that were chosen, and their values.
     steps : list of dict
-        What was tried, on which rows, with which errors (see `validation.step`).
+        What was tried, on which rows, with which errors (see `search.Found.step`).
     seconds : float
     """
 
@@ -72,7 +74,7 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
         grid = wanted | grid
     if grid:
         so_far = method.with_choice(settings, chosen)
-        found, tried = _search(method, grid, problem, so_far, settings, cache)
+        found, tried = _validated(method, grid, problem, so_far, settings, cache)
         chosen |= found
         steps += tried
     settings = method.with_choice(settings, chosen)
@@ -102,7 +104,7 @@ def _gamma(
     return {}, [], {}
 
 
-def _search(
+def _validated(
     method: Method,
     grid: dict[str, list[float]],
     problem: Problem,
@@ -110,63 +112,86 @@ def _search(
     asked: Settings,
     cache: Cache,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The values of the grid's options with the least error on validation rows, and what was tried.
+    """The values of the grid's options with the least error on held-out rows, and what was tried.
 
     grid: option -> values, gamma's as numbers. Options of a later stage have their first value
     until then. Of equal errors the first is taken.
     """
     given = " and ".join(f"--{name.replace('_', '-')} is {asked[name]!r}" for name in grid)
+    most, share, fewest = method.held_out_rows, method.held_out_share, method.fewest_evaluated
     folds = [
-        (kept[evenly(len(kept), method.held_out_rows)], out[evenly(len(out), method.held_out_rows)])
-        for kept, out in parts(problem.n_rows, method.held_out_share, method.fewest_evaluated, settings.seed, given)
+        (kept[evenly(len(kept), most)], out[evenly(len(out), most)])
+        for kept, out in parts(problem.n_rows, share, fewest, settings.seed, given)
     ]
-    fitted, evaluated = len(folds[0][0]), sum(len(out) for _, out in folds)
-    shares = [len(kept) / problem.n_rows for kept, _ in folds]
-    sizes = [len(out) for _, out in folds]
-    lam: Any = settings.get("lam")
+    own = _HeldOut(method, problem, method.evaluation(settings), folds, Stop(), cache)
+    target = own.target()
+    if target is not None:
+        # of several parts the mean error is the one to come close to: no part alone tells
+        own = replace(own, stop=Stop(True, target if len(folds) == 1 else None))
+    error = "mean squared error" if problem.task == "regression" else "share of wrong labels"
+    measure = Measure(error, target=target)
     best: dict[str, Any] = {name: values[0] for name, values in grid.items()}
     steps: list[dict[str, Any]] = []
-    cheap = method.evaluation(settings)
-    goals = []
-    for share, (kept, out) in zip(shares, folds):
-        goals.append(method.target_error(problem.rows(kept), problem.rows(out), cheap, share, cache))
-    target = _mean(goals)
-    # of several parts the mean error is the one to come close to: no part alone tells
-    stop = Stop(target is not None, target if len(folds) == 1 else None)
-    measure = "mean squared error" if problem.task == "regression" else "share of wrong labels"
     for stage in method.stages:
-        names = [name for name in stage if name in grid]
-        if not names:
-            continue
-        others = [name for name in names if name != "lam"]
-        lams = grid["lam"] if "lam" in names else [best.get("lam", lam)]
-        combinations = list(itertools.product(*(grid[name] for name in others)))
-        tried: list[list[Any]] = []
-        for number, values in enumerate(combinations):
-            trial = method.with_choice(cheap, best | dict(zip(others, values)))
-            rows = []
-            for part, (share, (kept, out)) in enumerate(zip(shares, folds)):
-                if problem.progress is not None:
-                    done, total = number * len(folds) + part, len(combinations) * len(folds)
-                    problem.progress({"choosing": names, "tried": done, "of": total})
-                own = [lam * share for lam in lams]
-                rows.append(method.errors_along(problem.rows(kept), problem.rows(out), trial, own, stop, cache))
-            # where one part went on to smaller lambdas than another, the other's last error stands
-            most = max(map(len, rows))
-            rows = [own + own[-1:] * (most - len(own)) for own in rows]
-            mean = np.average(rows, axis=0, weights=sizes).tolist()
-            tried += [[*values, *([lam] if "lam" in names else []), error] for lam, error in zip(lams, mean)]
-        names = [*others, *(["lam"] if "lam" in names else [])]
-        errors = np.array([one[-1] for one in tried])
-        # a model that is not finite is never the best
-        errors = np.where(np.isfinite(errors), errors, np.inf)
-        place = int(np.argmin(errors if target is None else np.abs(errors - target)))
-        chosen = step(method.name, names, fitted, evaluated, measure, tried, place)
-        steps.append(chosen if target is None else chosen | {"target": target})
-        best |= dict(zip(names, chosen["chosen"]))
+        wanted = {option: grid[option] for option in stage if option in grid}
+        if wanted:
+            step = own.step(wanted, best, measure)
+            best |= dict(zip(step["options"], step["chosen"]))
+            steps.append(step)
     return best, steps
 
 
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+@dataclass(frozen=True)
+class _HeldOut:
+    """Held-out rows of a problem, for models of the other rows: (fitted, held out) in each part."""
+
+    method: Method
+    problem: Problem
+    settings: Settings
+    folds: list[Part]
+    stop: Stop
+    cache: Cache
+
+    def target(self) -> float | None:
+        """The error to come close to, a mean over the parts; None asks for the least."""
+        found = []
+        for kept, out in self.folds:
+            some, others = self.problem.rows(kept), self.problem.rows(out)
+            share = len(kept) / self.problem.n_rows
+            found.append(self.method.target_error(some, others, self.settings, share, self.cache))
+        known = [value for value in found if value is not None]
+        return float(np.mean(known)) if known else None
+
+    def step(self, grid: dict[str, list[float]], best: dict[str, Any], measure: Measure) -> dict[str, Any]:
+        """What was tried of the grid's options and chosen; the others are as in `best`."""
+        method, progress = self.method, self.problem.progress
+        others = {option: values for option, values in grid.items() if option != "lam"}
+        lams = grid.get("lam", [best.get("lam", self.settings.get("lam"))])
+        points = [Settings(method.name, dict(zip(others, values))) for values in itertools.product(*others.values())]
+        count, total = itertools.count(), len(points) * len(self.folds)
+
+        def tell() -> None:
+            if progress is not None:
+                progress({"choosing": list(grid), "tried": next(count), "of": total})
+
+        def fit(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
+            return self._errors(method.with_choice(self.settings, best | dict(point)), lams, tell)
+
+        rounds = [Round(len(self.folds[0][0]), len(self.folds))]
+        found = search(fit, Grid(points, {method.name: lams}, rounds), measure)
+        step = found.step("lam" in grid, sum(len(out) for _, out in self.folds))
+        return step if measure.target is None else step | {"target": measure.target}
+
+    def _errors(self, settings: Settings, lams: Sequence[float], tell: Any) -> list[float]:
+        """The mean error over all held-out rows for each lambda."""
+        problem, rows = self.problem, []
+        for kept, out in self.folds:
+            tell()
+            own = [lam * (len(kept) / problem.n_rows) for lam in lams]
+            some, others = problem.rows(kept), problem.rows(out)
+            rows.append(self.method.errors_along(some, others, settings, own, self.stop, self.cache))
+        # where one part went on to smaller lambdas than another, the other's last error stands
+        most = max(map(len, rows))
+        rows = [own + own[-1:] * (most - len(own)) for own in rows]
+        found: list[float] = np.average(rows, 0, [len(out) for _, out in self.folds]).tolist()
+        return found

@@ -1,19 +1,22 @@
-"""Validation rows of the training data, the error on them, and the values that are tried."""
+"""Held-out rows of the training data, the error on them, and the values that are tried."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from rfx.errors import UsageError
+from rfx.data.tabular.schema import Schema, label_text
+from rfx.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rfx.fitting.problem import Problem
     from rfx.fitting.settings import Settings
 
+# Numbers of the rows to fit to and of those to evaluate on, both sorted.
+Part: TypeAlias = tuple[np.ndarray, np.ndarray]
 # The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2 regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
 LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
@@ -23,8 +26,6 @@ SMALLER = (0.003, 0.001)
 L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Relative duality gap of models that are only evaluated, where --tol says nothing.
 TOL = 1e-2
-# Lambdas in a row with more than the least error after which smaller ones are not tried.
-WAIT = 2
 # Of the training rows, where a method says nothing else.
 HELD_OUT = 0.2
 # Rows that a choice is evaluated on, at least: where one part has fewer, all parts are in turn.
@@ -34,59 +35,84 @@ GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 for this very method on hel
 LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
 
 
-def held_out(count: int, share: float, seed: int, option: str) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers (kept, held out), both sorted; `share` of the rows, drawn by `seed`, are held out.
+def drawn(count: int, seed: int, *sizes: int) -> list[np.ndarray]:
+    """Rows of `count`, for each size as many others or those that are left, sorted."""
+    order = np.random.default_rng(seed).permutation(count)
+    return [np.sort(piece) for piece in np.split(order, np.cumsum(sizes))[: len(sizes)]]
 
-    Raises UsageError naming `option` (its flag and value) where that would leave either without a row.
+
+def held_out(count: int, share: float, seed: int, option: str) -> Part:
+    """(kept, held out): `share` of the rows, drawn by `seed`, are held out.
+
+    Raises UsageError naming `option` (its flag and value) where either would be without a row.
     """
     cut = int(share * count)
     if not 0 < cut < count:
-        raise UsageError(
-            f"{option}, which needs at least {int(np.ceil(1 / share))} rows, but there {'is 1' if count == 1 else f'are {count}'}"
-        )
-    order = np.random.default_rng(seed).permutation(count)
-    return np.sort(order[cut:]), np.sort(order[:cut])
+        there = "there is 1" if count == 1 else f"there are {count}"
+        raise UsageError(f"{option}, which needs at least {math.ceil(1 / share)} rows, but {there}")
+    out, kept = drawn(count, seed, cut, count - cut)
+    return kept, out
 
 
-def parts(count: int, share: float, fewest: int, seed: int, option: str) -> list[tuple[np.ndarray, np.ndarray]]:
-    """What `held_out` gives; where that leaves fewer than `fewest` rows, the parts of a cross-validation, 1 / share of them."""
+def parts(count: int, share: float, fewest: int, seed: int, option: str) -> list[Part]:
+    """What `held_out` gives, and where that leaves fewer than `fewest` rows those of a
+    cross-validation, 1 / share parts."""
     first = held_out(count, share, seed, option)
     number = round(1 / share)
     if len(first[1]) >= fewest or number < 2:
         return [first]
-    order = np.random.default_rng(seed).permutation(count)
-    return [(np.sort(np.concatenate(rest)), np.sort(out)) for out, *rest in _turned(np.array_split(order, number))]
+    sizes = [len(piece) for piece in np.array_split(np.arange(count), number)]
+    return [(np.setdiff1d(np.arange(count), out), out) for out in drawn(count, seed, *sizes)]
 
 
-def _turned(pieces: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
-    """Each of the pieces first, then the others."""
-    return ([piece, *pieces[:number], *pieces[number + 1 :]] for number, piece in enumerate(pieces))
+def folds(
+    y: np.ndarray,
+    classes: bool,
+    seed: int,
+    cv: int | None = None,
+    holdout: float | None = None,
+    schema: Schema | None = None,
+) -> list[Part]:
+    """cv parts in turn, or the share `holdout` once; drawn by the seed.
+
+    Classes have their share of every part, as far as that goes. schema: of the labels, for
+    messages. Raises DataError where there are too few rows for that, or a class has but one.
+    """
+    option = f"--cv {cv}" if cv else f"--holdout {holdout:g}"
+    order = np.random.default_rng(seed).permutation(len(y))
+    if classes:
+        labels, counts = np.unique(y, return_counts=True)
+        if counts.min() < 2:
+            label = label_text(schema, labels[np.argmin(counts)])
+            raise DataError(f"{option} needs two rows of each class at least, but only 1 row is {label:.40}; leave that row out")
+        order = order[np.argsort(y[order], kind="stable")]
+    places = np.arange(len(y))
+    if cv:
+        part = places % cv
+        if len(y) < cv:
+            raise DataError(f"{option} needs {cv} rows at least, but there are {len(y)}")
+    else:
+        assert holdout is not None
+        before, after = (np.floor(edge * holdout + 1e-9) for edge in (places, places + 1))
+        part = 1 - (after - before).astype(int)
+        if part.all() or not part.any():
+            to = "evaluate on" if part.all() else "fit to"
+            raise DataError(f"{option} of {len(y)} rows leaves none to {to}")
+    of_row = np.empty(len(y), int)
+    of_row[order] = part
+    return [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(cv or 1)]
+
+
+def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:
+    """At most so many rows of a part to fit to, and to evaluate on, drawn by the seed."""
+    kept, out = part
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.permutation(kept)[:most]), np.sort(rng.permutation(out)[:most_held_out])
 
 
 def evenly(count: int, most: int | None) -> np.ndarray:
     """At most `most` of so many places, evenly spaced; all where most is None."""
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When a falling path of lambdas has gone far enough, by the errors so far.
-
-    Parameters
-    ----------
-    every : bool
-        Try every lambda.
-    enough : float or None
-        Stop at an error of at most this, or once the error rises.
-    """
-
-    every: bool = False
-    enough: float | None = None
-
-    def __call__(self, errors: list[float]) -> bool:
-        if self.enough is not None and (errors[-1] <= self.enough or errors[-1] > min(errors)):
-            return True
-        return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
 
 
 def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list[float]:
@@ -109,16 +135,3 @@ def error(task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | 
     if Y.shape[1] == 1:
         return float(np.average((decision[:, 0] > 0) != (Y[:, 0] > 0), weights=weights))
     return float(np.average(np.argmax(decision, axis=1) != np.argmax(Y, axis=1), weights=weights))
-
-
-def step(by: str, options: list[str], fitted: int, out: int, measure: str, tried: list[list[Any]], chosen: int) -> dict[str, Any]:
-    """What one choice leaves in a results row: tried has the values of `options` and then the error, a list for each combination."""
-    return {
-        "by": by,
-        "options": list(options),
-        "fitted": fitted,
-        "held_out": out,
-        "error": measure,
-        "tried": tried,
-        "chosen": tried[chosen][: len(options)],
-    }

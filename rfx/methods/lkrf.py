@@ -29,8 +29,9 @@ from rfx.fitting.linear import (
 from rfx.fitting.method import Fitted, budget, each_output, kernel_params
 from rfx.fitting.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
 from rfx.fitting.problem import Clock, Problem
+from rfx.fitting.search import Stop
 from rfx.fitting.settings import Settings
-from rfx.fitting.validation import Stop, error, evenly
+from rfx.fitting.validation import error, evenly
 from rfx.operators.mapped import feature_matrix
 from rfx.options import Option
 from rfx.solvers.base import Solution

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfx import methods
-from rfx.data.tabular.schema import Schema, label_text
-from rfx.errors import DataError, UsageError
+from rfx.errors import UsageError
 from rfx.fitting.calibration import Calibration
+from rfx.fitting.validation import folds
 from rfx.options import Option
 from rfx.records.run import Run
 
@@ -91,34 +91,3 @@ def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
     if final.task == "regression":
         raise UsageError("--calibrate is for classes, but the task is regression")
     return [Calibration.fit(kind, decision, held.y, final.classes, held.by, final.schema) for decision in held.decisions]
-
-
-def folds(
-    y, classes: bool, seed: int, cv: int | None = None, holdout: float | None = None, schema: Schema | None = None
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(rows to fit to, rows to evaluate on), both sorted: cv parts in turn, or the share `holdout` once; drawn by the seed.
-
-    Classes have their share of every part, as far as that goes. schema: of the labels, for messages. Raises DataError where
-    there are too few rows for that, or a class has but one.
-    """
-    option = f"--cv {cv}" if cv else f"--holdout {holdout:g}"
-    order = np.random.default_rng(seed).permutation(len(y))
-    if classes:
-        labels, counts = np.unique(y, return_counts=True)
-        if counts.min() < 2:
-            label = label_text(schema, labels[np.argmin(counts)])
-            raise DataError(f"{option} needs two rows of each class at least, but only 1 row is {label:.40}; leave that row out")
-        order = order[np.argsort(y[order], kind="stable")]
-    places = np.arange(len(y))
-    if cv:
-        part = places % cv
-        if len(y) < cv:
-            raise DataError(f"{option} needs {cv} rows at least, but there are {len(y)}")
-    else:
-        assert holdout is not None
-        part = 1 - (np.floor((places + 1) * holdout + 1e-9) - np.floor(places * holdout + 1e-9)).astype(int)
-        if part.all() or not part.any():
-            raise DataError(f"{option} of {len(y)} rows leaves none to {'evaluate on' if part.all() else 'fit to'}")
-    of_row = np.empty(len(y), int)
-    of_row[order] = part
-    return [(np.flatnonzero(of_row != number), np.flatnonzero(of_row == number)) for number in range(cv or 1)]

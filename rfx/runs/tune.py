@@ -1,28 +1,31 @@
-"""A search for a method's options on training rows: cheap first, a whole path of lambdas at a time.
+"""`rfx tune`: the grid, the budget and the held-out rows of a search over methods, and its trials in a results file.
 
-Successive halving (Jamieson and Talwalkar 2016) over few rows and small models, then more: in every round the bandwidths, kernels
-and methods that did best go on. Each is fitted once for all lambdas (`Method.along`), and on a path no lambda is tried after some
-that only got worse, so that what is left to search is the bandwidth, in one dimension, and the size: a grid of powers of four,
-then halves and doubles about the best. Then the size is doubled while that pays.
+Few rows and small models first, then more; a whole path of lambdas at a time (`Method.along`). What is left to search is the
+bandwidth, in one dimension, and the size: a grid of powers of four, then what `rfx.fitting.search` tries about the best.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from rfx import env, kernels, methods
 from rfx.data.loading import Split
 from rfx.data.transforms.scaling import Scaler
-from rfx.errors import DataError, RfxError, UsageError
+from rfx.errors import DataError, UsageError
+from rfx.fitting import validation
 from rfx.fitting.bandwidth import has_gamma
 from rfx.fitting.calibration import Calibration
+from rfx.fitting.pipeline import Pipeline
+from rfx.fitting.search import Budget, Found, Grid, Measure, Round, Size, Stop, Trial, search
+from rfx.fitting.settings import Settings
 from rfx.records import keys, results
 from rfx.records.run import Run
 from rfx.runs import held_out, metrics
@@ -45,44 +48,13 @@ FACTORS = tuple(4.0**power for power in range(-3, 4))
 LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))
 L1_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(9))
 # Rows to fit to in the rounds (the last has all), and to evaluate on; what goes on from each; lambdas above the last best that are
-# tried again; lambdas in a row that are worse after which smaller ones are not tried.
-ROWS, EVALUATED, KEPT, ABOVE, WAIT = (2000, 10_000), 10_000, (4, 2), 2, 2
-# The size goes on being doubled while that takes this share off the error; the share of the budget that is for the search.
-GAIN, SEARCHING = 0.01, 0.7
-METRICS = {"accuracy": 1, "balanced_accuracy": 1, "auc": 1, "log_loss": -1, "rmse": -1}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A method with all options but lambda: kernel and bandwidth (None where it has none), size (None where it has none)."""
-
-    method: str
-    kernel: str
-    gamma: float | None
-    size: int | None
-
-    def options(self) -> dict:
-        """Its options, as Method takes them."""
-        own = {"kernel": self.kernel, "gamma": self.gamma, SIZES[self.method][0]: self.size}
-        return {name: value for name, value in own.items() if name and value is not None}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a candidate in a round: (lambda, score) along its path, the best of them, rows fitted to, parts, seconds."""
-
-    candidate: Candidate
-    round: int
-    path: tuple[tuple[float, float], ...]
-    lam: float
-    score: float
-    rows: int
-    parts: int
-    seconds: float
-
-
-# Called with an outcome, and whether it was there before.
-Tell: TypeAlias = Callable[[Outcome, bool], None]
+# tried again; the share of the budget that is for the search.
+ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
+SEARCHING = 0.7
+# The size is doubled up to so many times the rows.
+LARGEST = 4
+METRICS = {name: Measure(name, larger=True) for name in ("accuracy", "balanced_accuracy", "auc")}
+METRICS |= {name: Measure(name) for name in ("log_loss", "rmse")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +73,9 @@ class Asked:
     budget : float
         Seconds.
     trials : int, optional
-        The most outcomes.
+        The most trials.
     results_file : Path, optional
-        CSV file of rows, one an outcome, of which those that are there already are not made again.
+        CSV file of rows, one a trial, of which those that are there already are not made again.
     source : Run, optional
         What the rows are of; by default the data set of the split.
     """
@@ -119,8 +91,8 @@ class Asked:
     source: Run | None = None
 
 
-class Search:
-    """`run` finds the best Outcome.
+class Tuning:
+    """The search for the best options of some methods; `run` goes through it.
 
     Parameters
     ----------
@@ -131,253 +103,192 @@ class Search:
         The options that are fixed, task among them.
     asked : Asked
     tell : callable, optional
-        Called with (outcome, whether it was there before) for every one.
+        Called with (trial, whether it was there before) for every one.
     """
 
     def __init__(
-        self, split: Split, names: Iterable[str], given: dict[str, Any], asked: Asked | None = None, tell: Tell | None = None
+        self,
+        split: Split,
+        names: Iterable[str],
+        given: dict[str, Any],
+        asked: Asked | None = None,
+        tell: Callable[[Trial, bool], None] | None = None,
     ) -> None:
         asked = asked or Asked()
         self.X: Any = split.X_train
-        self.y, self.names, self.given, self.seed = np.asarray(split.y_train), list(names), given, asked.seed
-        self.task, self.split = given["task"], split
-        self.metric = asked.metric or ("rmse" if self.task == "regression" else "accuracy")
-        self.budget, self.trials, self.tell = asked.budget, asked.trials, tell
-        if (self.metric == "rmse") != (self.task == "regression"):
-            raise UsageError(f"--metric is {self.metric}, but the task is {self.task}")
-        self.sign = METRICS[self.metric]
+        self.y, self.names, self.given = np.asarray(split.y_train), list(names), given
+        self.split, self.asked, self.tell = split, asked, tell
+        task = given["task"]
+        metric = asked.metric or ("rmse" if task == "regression" else "accuracy")
+        if (metric == "rmse") != (task == "regression"):
+            raise UsageError(f"--metric is {metric}, but the task is {task}")
+        self.measure = METRICS[metric]
         share = None if asked.cv else asked.holdout or held_out.SHARE
-        self.parts = held_out.folds(self.y, self.task != "regression", asked.seed, asked.cv, share, split.schema)
+        self.parts = validation.folds(self.y, task != "regression", asked.seed, asked.cv, share, split.schema)
         self.how = {"cv": asked.cv, "holdout": share}
-        self.kernels_asked, self.file = list(asked.kernels), asked.results_file
         self.source = asked.source or Run(dataset=split.name, split=split.split, method="")
-        known = results.read(self.file) if self.file is not None and self.file.exists() else []
+        file = asked.results_file
+        known = results.read(file) if file is not None and file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
-        self.outcomes: list[Outcome] = []
-        self._median: dict[str, float] = {}
 
-    # ------------------------------------------------------------------ the search
+    def run(self) -> Found:
+        """All trials, and the best of the last round that was reached."""
+        budget = Budget(time.monotonic() + SEARCHING * self.asked.budget, self.asked.trials)
+        return search(self._scores, self._grid(), self.measure, budget, self._known, self._keep)
 
-    def run(self) -> Outcome:
-        """The best outcome of the last round that was reached."""
-        self.start = time.monotonic()
-        names = [name for name in self.names if len(self.names) == 1 or self.X.shape[0] <= MOST_ROWS.get(name, math.inf)]
-        front = [candidate for name in names for candidate in self._first(name)]
-        fitted = len(self.parts[0][0])
-        rounds = [number for number, rows in enumerate(ROWS) if 1.5 * rows < fitted] if len(front) > 1 else []
-        for number in (*rounds, len(ROWS)):
-            tried = [found for candidate in front if (found := self._evaluate(self._sized(candidate, number), number)) is not None]
-            ranked = sorted(tried, key=lambda found: self.sign * found.score, reverse=True)
-            if number < len(ROWS):
-                front = [found.candidate for found in ranked[: KEPT[number]]]
-        best = self.best()
-        if best.round == len(ROWS):
-            best = self._refine(best)
-            best = self._grow(best)
-            self._refine(best)
-        return self.best()
+    def options(self, point: Settings) -> dict[str, Any]:
+        """The options of a point, and what its method has of those that are given."""
+        declared = methods.get(point.method).declared()
+        fixed = {name: value for name, value in self.given.items() if name in declared}
+        return fixed | dict(point)
 
-    def best(self) -> Outcome:
-        """The best outcome of the latest round."""
-        if not self.outcomes:
-            raise UsageError("not one combination of options could be tried; give a longer --budget-seconds or more --trials")
-        last = max(found.round for found in self.outcomes)
-        return max((found for found in self.outcomes if found.round == last), key=lambda found: self.sign * found.score)
-
-    def _refine(self, best: Outcome) -> Outcome:
-        """Half and twice the bandwidth as long as one of them is better."""
-        while best.candidate.gamma is not None and "gamma" not in self.given:
-            around = [replace(best.candidate, gamma=best.candidate.gamma * factor) for factor in (0.5, 2.0)]
-            seen = {(found.candidate, found.round) for found in self.outcomes}
-            around = [candidate for candidate in around if (candidate, best.round) not in seen]
-            found = [one for candidate in around if (one := self._evaluate(candidate, best.round)) is not None]
-            better = max(found, key=lambda one: self.sign * one.score, default=best)
-            if self.sign * better.score <= self.sign * best.score:
-                break
-            best = better
-        return best
-
-    def _grow(self, best: Outcome) -> Outcome:
-        """Twice the size as long as that takes GAIN off the error, where the size is not given."""
-        option = SIZES[best.candidate.method][0]
-        while option is not None and option not in self.given:
-            size = best.candidate.size
-            if size is None or size >= 4 * len(self.y):
-                break
-            found = self._evaluate(replace(best.candidate, size=2 * size), best.round)
-            if found is None or self._error(found) > (1 - GAIN) * self._error(best):
-                break
-            best = found
-        return self.best()
-
-    def _error(self, found: Outcome) -> float:
-        return 1 - found.score if self.sign > 0 else found.score
-
-    def edges(self, best: Outcome) -> list[str]:
+    def edges(self, found: Found) -> list[str]:
         """The options whose best value is the first or the last of those tried, in words."""
-        said = []
-        lams = self._lams(best.candidate.method)
+        best, said = found.best, []
+        lams = self._lams(best.point.method)
         if len(lams) > 1 and best.lam in (lams[0], lams[-1]):
-            said.append(f"lambda {best.lam:g} is the {'largest' if best.lam == lams[0] else 'smallest'} that was tried")
-        alike = lambda one: (one.candidate.method, one.candidate.kernel) == (best.candidate.method, best.candidate.kernel)
-        gammas = sorted({gamma for found in self.outcomes if alike(found) and (gamma := found.candidate.gamma) is not None})
-        if len(gammas) > 1 and best.candidate.gamma in (gammas[0], gammas[-1]):
-            said.append(f"gamma {best.candidate.gamma:.4g} is the {'smallest' if best.candidate.gamma == gammas[0] else 'largest'}")
+            end = "largest" if best.lam == lams[0] else "smallest"
+            said.append(f"lambda {best.lam:g} is the {end} that was tried")
+        alike = [one.point for one in found.trials if one.like(best.point)]
+        gammas = sorted({point.gamma for point in alike if "gamma" in point})
+        if len(gammas) > 1 and (gamma := best.point.gamma) in (gammas[0], gammas[-1]):
+            end = "smallest" if gamma == gammas[0] else "largest"
+            said.append(f"gamma {gamma:.4g} is the {end}")
         return said
 
-    # ------------------------------------------------------------------ candidates
+    # ------------------------------------------------------------------ the grid
 
-    def _first(self, name: str) -> list[Candidate]:
+    def _grid(self) -> Grid:
+        n_rows, alone = self.X.shape[0], len(self.names) == 1
+        names = [name for name in self.names if alone or n_rows <= MOST_ROWS.get(name, math.inf)]
+        used = {name: self._kernels(name) for name in names}
+        gammas = {kernel: self._gammas(kernel) for kernel in {*itertools.chain(*used.values())}}
+        points = [
+            Settings(name, {"kernel": kernel} | gamma)
+            for name, kernels_used in used.items()
+            for kernel in kernels_used
+            for gamma in gammas[kernel]
+        ]
+        fitted = len(self.parts[0][0])
+        early = [] if len(points) == 1 else enumerate(zip(ROWS, KEPT))
+        rounds = [Round(rows, 1, number, kept) for number, (rows, kept) in early if 1.5 * rows < fitted]
+        return Grid(
+            points,
+            {name: self._lams(name) for name in names},
+            [*rounds, Round(fitted, len(self.parts), len(ROWS))],
+            {name: size for name in names if (size := self._size(name))},
+            halved=None if "gamma" in self.given else "gamma",
+            above=ABOVE,
+            lenient=True,
+        )
+
+    def _kernels(self, name: str) -> list[str]:
+        """The kernels of a method that are tried."""
         declared = methods.get(name).declared()["kernel"]
-        names = [kernel for kernel in self.kernels_asked if kernel in declared.meanings()] or [self.given.get("kernel") or declared.default]
-        size = self.given.get(SIZES[name][0] or "")
-        return [Candidate(name, kernel, gamma, size) for kernel in names for gamma in self._gammas(kernel)]
+        wanted = [kernel for kernel in self.asked.kernels if kernel in declared.meanings()]
+        return wanted or [self.given.get("kernel") or declared.default]
 
-    def _gammas(self, kernel: str) -> list[float | None]:
-        if not has_gamma(kernel):
-            return [None]
+    def _gammas(self, kernel: str) -> list[dict[str, float]]:
+        """The kernel's bandwidths that are tried first; where it has none, one point without."""
         given = self.given.get("gamma")
+        if not has_gamma(kernel):
+            return [{}]
         if isinstance(given, (int, float)):
-            return [float(given)]
-        base = self._base(kernel, "median" if given is None else given)
-        return [base] if given is not None else [base * factor for factor in FACTORS]
+            return [{"gamma": float(given)}]
+        # that of all training rows, scaled as the method scales them
+        scaler = Scaler.fit(self.X, self.given["scaling"])
+        scaled = scaler.transform(self.X, dtype=np.float32)
+        base = kernels.parameters(kernel, scaled, given or "median", self.asked.seed)["gamma"]
+        return [{"gamma": base * factor} for factor in (FACTORS if given is None else (1.0,))]
 
-    def _base(self, kernel: str, word: str) -> float:
-        """The bandwidth that a word stands for on all training rows, scaled as the method scales them."""
-        if kernel not in self._median:
-            scaled = Scaler.fit(self.X, self.given["scaling"]).transform(self.X, dtype=np.float32)
-            self._median[kernel] = kernels.parameters(kernel, scaled, word, self.seed)["gamma"]
-        return self._median[kernel]
-
-    def _sized(self, candidate: Candidate, number: int) -> Candidate:
-        """The candidate at the size of a round, or the one that is given where that is smaller or the last round."""
-        sizes = SIZES[candidate.method][1]
-        if not sizes:
-            return candidate
-        given = self.given.get(SIZES[candidate.method][0] or "")
-        size = sizes[number] if given is None else given if number == len(ROWS) else min(sizes[number], given)
-        return replace(candidate, size=size)
+    def _size(self, name: str) -> Size | None:
+        """Sizes of the rounds; one that is given is that of the last, and is not passed before."""
+        option, sizes = SIZES[name]
+        if option is None:
+            return None
+        if (given := self.given.get(option)) is None:
+            return Size(option, sizes, LARGEST * len(self.y))
+        return Size(option, (*(min(size, given) for size in sizes[:-1]), given), 0)
 
     def _lams(self, method: str) -> tuple[float, ...]:
         if self.given.get("lam") is not None:
             return (self.given["lam"],)
         return L1_LAMS if method.startswith("sparse") else LAMS
 
-    # ------------------------------------------------------------------ one candidate in a round
+    # ------------------------------------------------------------------ one trial
 
-    def _evaluate(self, candidate: Candidate, number: int) -> Outcome | None:
-        """None where budget or trials are used up, or it can't be fitted."""
-        row = self.known.get(self._key(candidate, number))
-        if row is None:
-            late = time.monotonic() - self.start + self._expected(candidate, number) > SEARCHING * self.budget
-            if (late and self.outcomes) or (self.trials is not None and len(self.outcomes) >= self.trials):
-                return None
-            found = self._fit(candidate, number)
-            if found is None:
-                return None
-            if self.file is not None:
-                results.append(self.file, self._row(found))
-        else:
-            p = row["params"]
-            path = tuple((lam, score) for lam, score in p["path"])
-            found = Outcome(candidate, number, path, row["lam"], row["score"], row["n_train"], p["parts"], row["seconds_fit"])
-        self.outcomes.append(found)
-        if self.tell is not None:
-            self.tell(found, row is not None)
-        return found
-
-    def _expected(self, candidate: Candidate, number: int) -> float:
-        """Seconds by what the like of it took before: in proportion to rows, parts and the power 1.5 of the size."""
-        rows, parts = self._rows(number)
-        alike = [one for one in self.outcomes if (one.candidate.method, one.candidate.kernel) == (candidate.method, candidate.kernel)]
-        if not alike:
-            return 0.0
-        last = max(alike, key=lambda one: (one.round, one.candidate.size or 0))
-        sizes = 1.0 if candidate.size is None or last.candidate.size is None else candidate.size / last.candidate.size
-        return last.seconds * parts / last.parts * rows / last.rows * max(1.0, sizes) ** 1.5
-
-    def _rows(self, number: int) -> tuple[int, int]:
-        """Rows to fit to and parts in a round."""
-        fitted = len(self.parts[0][0])
-        return (fitted, len(self.parts)) if number == len(ROWS) else (min(ROWS[number], fitted), 1)
-
-    def _above(self, candidate: Candidate, number: int, lams: tuple) -> tuple[float, ...]:
-        """The lambdas from a little above the best so far on."""
-        before = [one for one in self.outcomes if one.candidate.method == candidate.method and one.candidate.kernel == candidate.kernel]
-        last = max((one.round for one in before), default=None)
-        own = [lams.index(one.lam) for one in before if one.round == last and one.lam in lams]
-        return lams if not own else lams[max(0, min(own) - ABOVE) :]
-
-    def _fit(self, candidate: Candidate, number: int) -> Outcome | None:
-        lams, start = self._lams(candidate.method), time.monotonic()
-        tried = self._above(candidate, number, lams)
-        try:
-            path = self._path(candidate, number, tried)
-            if len(tried) < len(lams) and path[0][1] == max(path, key=lambda one: self.sign * one[1])[1]:
-                path = self._path(candidate, number, lams)
-        except RfxError as error:
-            if len(self.names) == 1 and not self.outcomes:
-                raise
-            self.problem = str(error)
-            return None
-        lam, score = max(path, key=lambda one: self.sign * one[1])
-        rows, parts = self._rows(number)
-        return Outcome(candidate, number, tuple(path), lam, score, rows, parts, time.monotonic() - start)
-
-    def _path(self, candidate: Candidate, number: int, lams) -> list[tuple[float, float]]:
-        """(lambda, mean score over the parts) as far as every part went."""
-        rows, parts = self._rows(number)
-        found = []
-        fixed = {name: value for name, value in self.given.items() if name in methods.get(candidate.method).declared()}
-        for kept, out in self.parts[:parts]:
-            if number < len(ROWS):
-                order = np.random.default_rng(self.seed)
-                kept, out = np.sort(order.permutation(kept)[:rows]), np.sort(order.permutation(out)[:EVALUATED])
+    def _scores(self, point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
+        """Mean scores over the parts, as far as every part went."""
+        found, stop, seed = [], Stop(), self.asked.seed
+        model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
+        for kept, out in self.parts[: round.parts]:
+            if round.kept is not None:
+                kept, out = validation.fewer((kept, out), round.rows, EVALUATED, seed)
             share = len(kept) / len(self.y)
-            model = methods.create(candidate.method, seed=self.seed, **fixed | candidate.options() | {"lam": 1.0})
-            scores = []
+            scores: list[float] = []
             X, X_out = self.split.part(kept, out)
-            for fitted, decision in model.along(X, self.y[kept], [lam * share for lam in lams], X_out):
+            own = [lam * share for lam in lams]
+            for fitted, decision in model.along(X, self.y[kept], own, X_out):
                 scores.append(self._score(fitted, decision, self.y[out]))
-                signed = [self.sign * score for score in scores]
-                if len(signed) > WAIT and max(signed[-WAIT:]) < max(signed):
+                if stop([self.measure.loss(score) for score in scores]):
                     break
             found.append(scores)
-        return [(lam, float(np.mean(column))) for lam, column in zip(lams, zip(*found))]
+        return [float(np.mean(column)) for column in zip(*found)]
 
-    def _score(self, model, decision, y) -> float:
-        if self.metric in ("accuracy", "rmse"):
+    def _score(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
+        metric = self.measure.name
+        if metric in ("accuracy", "rmse"):
             return model.evaluate(decision, y)["score"]
-        if self.metric == "log_loss":
-            # by Platt's curve, of two numbers, from the rows that it is evaluated on: no candidate gains by it more than others
+        classes = model.classes
+        assert classes is not None
+        if metric == "log_loss":
+            # by Platt's curve, of two numbers, from the rows that it is evaluated on: none gains by it more than others
             by = "the rows that were held out"
-            curve = Calibration.fit("platt", decision, y, model.classes, by, self.split.schema)
+            curve = Calibration.fit("platt", decision, y, classes, by, self.split.schema)
             model = model.replace(calibration=curve)
         # a class of a few rows may be missing among those that a trial is fitted to
-        known = np.isin(y, model.classes) if self.metric in ("auc", "log_loss") else slice(None)
+        known = np.isin(y, classes) if metric in ("auc", "log_loss") else slice(None)
         found = metrics.measures(model, decision[known], y[known])
-        if self.metric not in found:
-            raise DataError(f"--metric {self.metric} is not defined where held-out rows are all of one class; choose accuracy")
-        return found[self.metric]
+        if metric not in found:
+            raise DataError(f"--metric {metric} is not defined where held-out rows are all of one class; choose accuracy")
+        return found[metric]
 
     # ------------------------------------------------------------------ rows
 
-    def _run(self, candidate: Candidate, number: int) -> Run:
-        label = f"tune {number} {self.metric} {'cv' if self.how['cv'] else 'holdout'} {self.how['cv'] or self.how['holdout']:g}"
-        fixed = {name: value for name, value in self.given.items() if name in methods.get(candidate.method).declared()}
-        return replace(self.source, method=candidate.method, seed=self.seed, label=label, options=fixed | candidate.options())
+    def _known(self, point: Settings, round: Round) -> Trial | None:
+        """The trial that the results file has."""
+        row = self.known.get(self._key(point, round.number))
+        if row is None:
+            return None
+        p = row["params"]
+        path = tuple((lam, score) for lam, score in p["path"])
+        round = replace(round, rows=row["n_train"], parts=p["parts"])
+        return Trial(point, round, path, row["lam"], row["score"], row["seconds_fit"])
 
-    def _key(self, candidate, number) -> str:
-        return keys.key(self._run(candidate, number), lams=self._lams(candidate.method))
+    def _keep(self, trial: Trial, known: bool) -> None:
+        if self.asked.results_file is not None and not known:
+            results.append(self.asked.results_file, self._row(trial))
+        if self.tell is not None:
+            self.tell(trial, known)
 
-    def _row(self, found: Outcome) -> dict:
-        run = self._run(found.candidate, found.round)
+    def _run(self, point: Settings, number: int) -> Run:
+        way = f"cv {self.how['cv']:g}" if self.how["cv"] else f"holdout {self.how['holdout']:g}"
+        label = f"tune {number} {self.measure.name} {way}"
+        options = self.options(point)
+        return replace(self.source, method=point.method, seed=self.asked.seed, label=label, options=options)
+
+    def _key(self, point: Settings, number: int) -> str:
+        return keys.key(self._run(point, number), lams=self._lams(point.method))
+
+    def _row(self, trial: Trial) -> dict[str, Any]:
+        point = trial.point
+        run = self._run(point, trial.round.number)
         params = {name: value for name, value in run.options.items() if name not in results.COLUMNS and value is not None}
-        params |= {"label": run.label, "path": found.path, "round": found.round, "parts": found.parts}
+        params |= {"label": run.label, "path": trial.path, "round": trial.round.number, "parts": trial.round.parts}
         return {
-            "key": self._key(found.candidate, found.round), "status": "ok", "dataset": self.split.name, "split": self.split.split,
-            "task": self.task, "n_train": found.rows, "n_test": len(self.parts[0][1]), "n_inputs": self.X.shape[1],
-            "method": found.candidate.method, "kernel": found.candidate.kernel, "lam": found.lam,
-            "n_features": found.candidate.size if SIZES[found.candidate.method][0] == "n_features" else None, "params": params,
-            "seed": self.seed, "metric": self.metric, "score": found.score, "seconds_fit": found.seconds, "threads": env.threads(),
+            "key": self._key(point, trial.round.number), "status": "ok", "dataset": self.split.name, "split": self.split.split,
+            "task": self.given["task"], "n_train": trial.round.rows, "n_test": len(self.parts[0][1]), "n_inputs": self.X.shape[1],
+            "method": point.method, "kernel": point.kernel, "lam": trial.lam, "n_features": point.get("n_features"),
+            "params": params, "seed": self.asked.seed, "metric": self.measure.name, "score": trial.score,
+            "seconds_fit": trial.seconds, "threads": env.threads(),
         } | env.describe()  # fmt: skip

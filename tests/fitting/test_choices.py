@@ -8,7 +8,8 @@ from rfx.errors import UsageError
 from rfx.fitting import validation
 from rfx.fitting.method import Method
 from rfx.fitting.problem import Problem
-from rfx.fitting.validation import GAMMA_FACTORS, LAMS, WAIT, held_out
+from rfx.fitting.search import WAIT
+from rfx.fitting.validation import GAMMA_FACTORS, LAMS, held_out
 from rfx.kernels import parameters
 
 RNG = np.random.default_rng(3)

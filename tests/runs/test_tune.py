@@ -14,7 +14,7 @@ from rfx.errors import RfxError
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
 from rfx.runs import held_out
-from rfx.runs.tune import Asked, Search
+from rfx.runs.tune import Asked, Tuning
 from rfx.solvers.normal import ridge_path
 
 RNG = np.random.default_rng(5)
@@ -138,8 +138,8 @@ def test_auto_searches_several(numbers):
 def test_without_a_file_and_with_another_seed():
     split = data.load("ripple:n=300,n_test=50")
     given = {"task": "regression", "scaling": "none", "n_features": 30, "gamma": 2.0}
-    ended = [Search(split, ["rf"], given, Asked(seed=seed)).run() for seed in (0, 1, 1)]
-    assert ended[1].path == ended[2].path != ended[0].path and ended[1].candidate.gamma == 2.0
+    ended = [Tuning(split, ["rf"], given, Asked(seed=seed)).run().best for seed in (0, 1, 1)]
+    assert ended[1].path == ended[2].path != ended[0].path and ended[1].point.gamma == 2.0
 
 
 def test_the_edge_is_said(numbers):

@@ -1,0 +1,391 @@
+"""The search for options: points of a grid are evaluated on held-out rows, within a budget.
+
+`--lam validation`, `--gamma loo`, `--gamma tuned` and `rfx tune` are grids and budgets of it. A
+point is fitted once for all its lambdas, and on a falling path none is tried after some that only
+got worse (`Stop`). A grid with several rounds is searched by successive halving (Jamieson and
+Talwalkar 2016): few rows and small models first, and the best points go on. Then the bandwidth is
+halved and doubled about the best as long as that helps, and the size doubled as long as it pays.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from rfx.errors import RfxError, UsageError
+from rfx.fitting.settings import Settings
+
+# Lambdas in a row with more than the least error after which smaller ones are not tried.
+WAIT = 2
+# The size goes on being doubled while that takes this share off the error.
+GAIN = 0.01
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a falling path of lambdas has gone far enough, by the errors so far.
+
+    Parameters
+    ----------
+    every : bool
+        Try every lambda.
+    enough : float or None
+        Stop at an error of at most this, or once the error rises.
+    """
+
+    every: bool = False
+    enough: float | None = None
+
+    def __call__(self, errors: list[float]) -> bool:
+        if self.enough is not None and (errors[-1] <= self.enough or errors[-1] > min(errors)):
+            return True
+        return not self.every and len(errors) > WAIT and min(errors[-WAIT:]) > min(errors)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What trials are compared by.
+
+    Parameters
+    ----------
+    name : str
+    larger : bool
+        Whether larger values are better; by default it is an error.
+    target : float or None
+        The value to come close to; None asks for the best.
+    """
+
+    name: str
+    larger: bool = False
+    target: float | None = None
+
+    def loss(self, value: float) -> float:
+        """What is least for the best value; infinite for one that is not finite."""
+        if not math.isfinite(value):
+            return math.inf
+        if self.target is not None:
+            return abs(value - self.target)
+        return -value if self.larger else value
+
+    def error(self, value: float) -> float:
+        """The value, or what it lacks to 1 where larger is better."""
+        return 1 - value if self.larger else value
+
+
+@dataclass(frozen=True)
+class Round:
+    """One pass over points.
+
+    Parameters
+    ----------
+    rows, parts : int
+        Rows that each model is fitted to, and the parts of held-out rows.
+    number : int
+    kept : int or None
+        How many points go on to the next round; None in the last.
+    """
+
+    rows: int
+    parts: int = 1
+    number: int = 0
+    kept: int | None = None
+
+
+@dataclass(frozen=True)
+class Size:
+    """A method's option that more of makes better and slower.
+
+    Parameters
+    ----------
+    option : str
+    values : tuple of int
+        Its value in each round, by the round's number.
+    most : int
+        From here on it is not doubled.
+    """
+
+    option: str
+    values: tuple[int, ...]
+    most: int
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is tried.
+
+    Parameters
+    ----------
+    points : sequence of Settings
+        Each a method, or what else is fitted, with its options but lambda, in the order in which
+        they are tried.
+    lams : dict
+        Method to its lambdas, largest first.
+    rounds : sequence of Round
+    sizes : dict
+        Method to its Size, where it has one.
+    halved : str or None
+        Option that is halved and doubled about the best.
+    above : int or None
+        How many lambdas above the best so far a path starts at, unless its first is then its
+        best; None has all of them tried.
+    lenient : bool
+        Leave out points that can't be fitted, unless it is the first of the only method.
+    """
+
+    points: Sequence[Settings]
+    lams: Mapping[str, Sequence[Any]]
+    rounds: Sequence[Round]
+    sizes: Mapping[str, Size] = field(default_factory=dict)
+    halved: str | None = None
+    above: int | None = None
+    lenient: bool = False
+
+    def size(self, point: Settings) -> int:
+        """The point's size; 1 where its method has none."""
+        return point[self.sizes[point.method].option] if point.method in self.sizes else 1
+
+    def at(self, point: Settings, number: int) -> Settings:
+        """The point with the size that it has in a round."""
+        size = self.sizes.get(point.method)
+        return point if size is None else point.updated(**{size.option: size.values[number]})
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may cost.
+
+    Parameters
+    ----------
+    deadline : float
+        Value of time.monotonic() that no trial but the first is expected to pass.
+    trials : int or None
+        The most trials.
+    """
+
+    deadline: float = math.inf
+    trials: int | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of a point in a round.
+
+    Parameters
+    ----------
+    point : Settings
+    round : Round
+    path : tuple of (lambda, value)
+        As far as it went.
+    lam, score
+        The best of them.
+    seconds : float
+    """
+
+    point: Settings
+    round: Round
+    path: tuple[tuple[Any, float], ...]
+    lam: Any
+    score: float
+    seconds: float
+
+    def like(self, point: Settings) -> bool:
+        """Whether it is of the method and kernel of another point."""
+        return (self.point.method, self.point.get("kernel")) == (point.method, point.get("kernel"))
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best trial, and all of them as evidence."""
+
+    best: Trial
+    trials: list[Trial]
+    measure: Measure
+
+    def within(self, slack: float) -> list[Trial]:
+        """Those whose error is above the least by no more than this share."""
+        loss = self.measure.loss
+        most = (1 + slack) * loss(self.best.score)
+        return [trial for trial in self.trials if loss(trial.score) <= most]
+
+    def step(self, lam: bool, held_out: int, best: Trial | None = None) -> dict[str, Any]:
+        """What the choice of a trial, by default the best, leaves in a results row.
+
+        lam: whether lambda was chosen, too, besides the points' options. held_out: how many rows
+        were evaluated on.
+        """
+        best = best or self.best
+
+        def row(trial: Trial, *lams: Any) -> list[Any]:
+            return [*trial.point.values(), *(lams if lam else ())]
+
+        return {
+            "by": best.point.method,
+            "options": [*best.point, *(["lam"] if lam else [])],
+            "fitted": best.round.rows,
+            "held_out": held_out,
+            "error": self.measure.name,
+            "tried": [[*row(one, own), value] for one in self.trials for own, value in one.path],
+            "chosen": row(best, best.lam),
+        }
+
+
+# What `search` calls.
+Fit: TypeAlias = Callable[[Settings, Round, Sequence[Any]], list[float]]
+Known: TypeAlias = Callable[[Settings, Round], Trial | None]
+Tell: TypeAlias = Callable[[Trial, bool], None]
+
+
+def search(
+    fit: Fit,
+    grid: Grid,
+    measure: Measure,
+    budget: Budget | None = None,
+    known: Known = lambda point, round: None,
+    tell: Tell = lambda trial, known: None,
+) -> Found:
+    """Try the points of the grid as far as the budget goes.
+
+    Parameters
+    ----------
+    fit : callable
+        (point, round, lambdas) to the value for each lambda, as far as it is worth to go.
+    grid : Grid
+    measure : Measure
+        Of the values.
+    budget : Budget, optional
+        By default as much as the grid takes.
+    known : callable, optional
+        (point, round) to a trial of an earlier search, which then costs nothing, or None.
+    tell : callable, optional
+        Called with each trial, and whether it was known.
+
+    Returns
+    -------
+    Found
+        With the best trial of the last round that was reached; of equal ones the first.
+
+    Raises
+    ------
+    UsageError
+        Where not one point could be tried.
+    """
+    return _Search(fit, grid, measure, budget or Budget(), known, tell).run()
+
+
+@dataclass(frozen=True)
+class _Search:
+    fit: Fit
+    grid: Grid
+    measure: Measure
+    budget: Budget
+    known: Known
+    tell: Tell
+    trials: list[Trial] = field(default_factory=list)
+
+    def run(self) -> Found:
+        points = self.grid.points
+        for round in self.grid.rounds:
+            sized = [self.grid.at(point, round.number) for point in points]
+            points = [one.point for one in sorted(self._each(sized, round), key=self._loss)]
+            points = points[: round.kept]
+        best = self._best()
+        if best.round.number == self.grid.rounds[-1].number:
+            self._refined(self._grown(self._refined(best)))
+        return Found(self._best(), self.trials, self.measure)
+
+    def _loss(self, trial: Trial) -> float:
+        return self.measure.loss(trial.score)
+
+    def _best(self) -> Trial:
+        if not self.trials:
+            raise UsageError("not one combination of options could be tried; give a longer --budget-seconds or more --trials")
+        last = max(trial.round.number for trial in self.trials)
+        return min((one for one in self.trials if one.round.number == last), key=self._loss)
+
+    def _refined(self, best: Trial) -> Trial:
+        """Half and twice the bandwidth as long as one of them is better."""
+        option = self.grid.halved
+        while option is not None and option in best.point:
+            value = best.point[option]
+            around = [best.point.updated(**{option: value * factor}) for factor in (0.5, 2.0)]
+            last = self.grid.rounds[-1]
+            seen = [one.point for one in self.trials if one.round.number == last.number]
+            new = [point for point in around if point not in seen]
+            found = min(self._each(new, last), key=self._loss, default=best)
+            if self._loss(found) >= self._loss(best):
+                break
+            best = found
+        return best
+
+    def _grown(self, best: Trial) -> Trial:
+        """Twice the size as long as that takes GAIN off the error."""
+        error, known = self.measure.error, self.grid.sizes.get(best.point.method)
+        while known is not None and (size := best.point[known.option]) < known.most:
+            point = best.point.updated(**{known.option: 2 * size})
+            larger = self._each([point], self.grid.rounds[-1])
+            if not larger or error(larger[0].score) > (1 - GAIN) * error(best.score):
+                break
+            best = larger[0]
+        return self._best()
+
+    def _each(self, points: Sequence[Settings], round: Round) -> list[Trial]:
+        """A trial of each point that the budget has room for and that can be fitted."""
+        found = []
+        for point in points:
+            trial = self.known(point, round)
+            there = trial is not None
+            if trial is None and not self._spent(point, round):
+                trial = self._trial(point, round)
+            if trial is not None:
+                self.trials.append(trial)
+                found.append(trial)
+                self.tell(trial, there)
+        return found
+
+    def _trial(self, point: Settings, round: Round) -> Trial | None:
+        start, lams = time.monotonic(), self.grid.lams[point.method]
+        loss, some = self.measure.loss, self._last_lams(point)
+        try:
+            values = self.fit(point, round, some)
+            if len(some) < len(lams) and loss(values[0]) == min(map(loss, values)):
+                some, values = lams, self.fit(point, round, lams)
+        except RfxError:
+            alone = len({point.method for point in self.grid.points}) == 1
+            if not self.grid.lenient or (alone and not self.trials):
+                raise
+            return None
+        path = tuple(zip(some, values))
+        lam, score = min(path, key=lambda one: loss(one[1]))
+        return Trial(point, round, path, lam, score, time.monotonic() - start)
+
+    def _last_lams(self, point: Settings) -> Sequence[Any]:
+        """The lambdas from a little above the best so far on."""
+        lams = self.grid.lams[point.method]
+        before = [trial for trial in self.trials if trial.like(point)]
+        if self.grid.above is None or not before:
+            return lams
+        last = max(trial.round.number for trial in before)
+        best = [trial.lam for trial in before if trial.round.number == last]
+        own = [lams.index(lam) for lam in best if lam in lams]
+        return lams[max(0, min(own) - self.grid.above) :] if own else lams
+
+    def _spent(self, point: Settings, round: Round) -> bool:
+        if self.budget.trials is not None and len(self.trials) >= self.budget.trials:
+            return True
+        late = time.monotonic() + self._expected(point, round) > self.budget.deadline
+        return late and bool(self.trials)
+
+    def _expected(self, point: Settings, round: Round) -> float:
+        """Seconds that a trial takes, by the last of its method and kernel.
+
+        They grow with rows and parts, and with the size to the power 1.5.
+        """
+        size, alike = self.grid.size, [trial for trial in self.trials if trial.like(point)]
+        if not alike:
+            return 0.0
+        last = max(alike, key=lambda trial: (trial.round.number, size(trial.point)))
+        seconds = last.seconds * round.parts / last.round.parts * round.rows / last.round.rows
+        return seconds * math.pow(max(1.0, size(point) / size(last.point)), 1.5)

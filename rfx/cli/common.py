@@ -253,14 +253,10 @@ def json_option(command):
 def print_row(row: Result, as_json: bool, **more: str) -> None:
     """What came of a run on standard output: JSON, with `more` entries, or the lines a person reads."""
     if as_json:
-        print_json(_plain_row(row) | more)
+        print_json(row.as_dict() | more)
         return
     for name, text in _readable(row):
         click.echo(f"{name:<12} {text}")
-
-
-def _plain_row(row: Result) -> dict:
-    return row.as_dict() | ({} if row.steps is None else {"trace": row.steps})
 
 
 def _readable(row):
@@ -351,7 +347,7 @@ def _finite(value):
 def print_path(rows: list[Result], as_json: bool) -> None:
     """The rows of a path over lambda: a JSON list, or a line each."""
     if as_json:
-        print_json([_plain_row(row) for row in rows])
+        print_json([row.as_dict() for row in rows])
         return
     trained = rows[0].score is None
     metric = "train score" if trained else "score" if rows[0].metric is None else rows[0].metric

@@ -27,6 +27,7 @@ from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.search import Budget, Found, Grid, Measure, Round, Size, Stop, Trial, search
 from rfx.fitting.settings import Settings
 from rfx.records import keys, results
+from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import held_out, metrics
 
@@ -267,7 +268,7 @@ class Tuning:
 
     def _keep(self, trial: Trial, known: bool) -> None:
         if self.asked.results_file is not None and not known:
-            results.append(self.asked.results_file, self._row(trial))
+            results.append(self.asked.results_file, self._result(trial))
         if self.tell is not None:
             self.tell(trial, known)
 
@@ -280,15 +281,29 @@ class Tuning:
     def _key(self, point: Settings, number: int) -> str:
         return keys.key(self._run(point, number), lams=self._lams(point.method))
 
-    def _row(self, trial: Trial) -> dict[str, Any]:
+    def _result(self, trial: Trial) -> Result:
         point = trial.point
         run = self._run(point, trial.round.number)
         params = {name: value for name, value in run.options.items() if name not in results.COLUMNS and value is not None}
         params |= {"label": run.label, "path": trial.path, "round": trial.round.number, "parts": trial.round.parts}
-        return {
-            "key": self._key(point, trial.round.number), "status": "ok", "dataset": self.split.name, "split": self.split.split,
-            "task": self.given["task"], "n_train": trial.round.rows, "n_test": len(self.parts[0][1]), "n_inputs": self.X.shape[1],
-            "method": point.method, "kernel": point.kernel, "lam": trial.lam, "n_features": point.get("n_features"),
-            "params": params, "seed": self.asked.seed, "metric": self.measure.name, "score": trial.score,
-            "seconds_fit": trial.seconds, "threads": env.threads(),
-        } | env.describe()  # fmt: skip
+        return Result(
+            key=self._key(point, trial.round.number),
+            status="ok",
+            dataset=self.split.name,
+            split=self.split.split,
+            task=self.given["task"],
+            n_train=trial.round.rows,
+            n_test=len(self.parts[0][1]),
+            n_inputs=self.X.shape[1],
+            method=point.method,
+            kernel=point.kernel,
+            lam=trial.lam,
+            n_features=point.get("n_features"),
+            params=params,
+            seed=self.asked.seed,
+            metric=self.measure.name,
+            score=trial.score,
+            seconds_fit=trial.seconds,
+            threads=env.threads(),
+            **env.describe(),
+        )

@@ -76,7 +76,7 @@ def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
             if row["params"]["label"] == "table1-tuned" and row["method"] == "rf":
                 size = row["n_features"]
                 step = row["params"]["validation"][-1] | {"tried": [[1.0, held_out[size]]]}
-                own.append(row | {"score": size / 100, "params": row["params"] | {"validation": [step]}})
+                own.append(replace(row, score=size / 100).with_params(validation=[step]))
         return built("sinha2016-table1", own, setting).sections[-1]
 
     for least in (5, 20, 40):

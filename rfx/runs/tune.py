@@ -286,6 +286,7 @@ class Tuning:
         run = self._run(point, trial.round.number)
         params = {name: value for name, value in run.options.items() if name not in results.COLUMNS and value is not None}
         params |= {"label": run.label, "path": trial.path, "round": trial.round.number, "parts": trial.round.parts}
+        software: dict[str, Any] = {**env.describe()}
         return Result(
             key=self._key(point, trial.round.number),
             status="ok",
@@ -305,5 +306,5 @@ class Tuning:
             score=trial.score,
             seconds_fit=trial.seconds,
             threads=env.threads(),
-            **env.describe(),
+            **software,
         )

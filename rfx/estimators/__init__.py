@@ -6,7 +6,7 @@ plug-ins add are made from their declarations when they are asked for; `names()`
 """
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rfx.estimators import files as _files
 from rfx.estimators import plugins as _plugins
@@ -146,11 +146,14 @@ def names() -> list[str]:
     return sorted([*own, *_plugins.names()])
 
 
-def __getattr__(name: str) -> Any:
-    found = None if name.startswith("_") else _plugins.find(name)
-    if found is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+# a type checker would take any name for a class
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        found = None if name.startswith("_") else _plugins.find(name)
+        if found is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return found
 
 
 def __dir__() -> list[str]:

@@ -42,7 +42,7 @@ def estimator_class(method: str, task: str) -> type[Classifier] | type[Regressor
     """The classifier or regressor of a method, also of a plug-in's.
 
     A class of `rfx.estimators` has the options that rfx itself declares. Where a plug-in adds a
-    kernel with options of its own, this function gives a class that has those, too.
+    kernel with options of its own, this function gives a subclass that has those, too.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _made(method: str, task: str):
     name = own.__name__ if own else _class_name(method, task)
     about = f"{declared.summary[:1].upper()}{declared.summary[1:]} ({task})."
     reduced = {"__reduce__": lambda self: (_empty, (method, task), self.__getstate__())}
-    base = _base(declared, task)
+    base = own or _base(declared, task)
     return _new(name, base, parameters, about, declared, method_name=method, **reduced)
 
 

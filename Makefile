@@ -12,7 +12,7 @@ JOBS ?= 1
 MAKEFLAGS += --keep-going
 
 .DEFAULT_GOAL := help
-.PHONY: reproduce reproduce-quick reproduce-full report help install demo lint test test-oldest coverage stub fuzz kill-workers \
+.PHONY: reproduce reproduce-quick reproduce-full report help install demo lint test test-oldest coverage fuzz kill-workers \
     docs-tables docs-numbers benchmark clean
 
 help: ## List the targets
@@ -58,9 +58,6 @@ coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-
-stub: $(STAMP) ## Write the signatures of rfx.estimators anew, for type checkers: after a change of a method's or a map's options
-	$(BIN)/python -m rfx.estimators.stub
 
 fuzz: $(STAMP) ## Read a million mutated files, CASES of them if given: each is read, or refused in one sentence (hours)
 	$(BIN)/python tests/fuzz --cases $(or $(CASES),1000000) --jobs $(JOBS)

@@ -133,6 +133,57 @@ def test_its_features_estimate_its_kernel(rfx):
     assert code == 0 and float(out) < 5 * np.sqrt(1.5 / 200_000), err
 
 
+def test_its_classes(rfx):
+    code, out, err = rfx(
+        program=(
+            "-c",
+            "import pickle\nimport numpy as np\nfrom rfx import estimators\n"
+            "from rfx.estimators import InverseQuadraticFeatures, LandweberRegressor\n"
+            "assert {'InverseQuadraticFeatures', 'LandweberClassifier'} < set(estimators.names())\n"
+            "X = np.random.default_rng(0).uniform(-1, 1, (90, 3))\n"
+            "assert InverseQuadraticFeatures(gamma=0.5, n_features=7).fit_transform(X).shape == (90, 7)\n"
+            "model = LandweberRegressor(kernel='inverse-quadratic', gamma=0.5, steps=9).fit(X, X[:, 0])\n"
+            "assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()\n"
+            "model.save('m.npz')\n"
+            "again = estimators.load('m.npz')\n"
+            "assert type(again) is LandweberRegressor and again.get_params() == model.get_params()\n"
+            "assert 'steps : int, default=100' in LandweberRegressor.__doc__\n"
+            "assert estimators.estimator_class('landweber', 'regression') is LandweberRegressor\n"
+            "assert estimators.estimator_class('rf', 'regression') is estimators.RFRegressor\n",
+        )
+    )
+    assert code == 0 and not err, err
+
+
+OPTION_OF_A_KERNEL = """
+from rfx.features.fourier import FourierMap
+from rfx.kernels import GammaKernel
+from rfx.options import Option
+
+
+class Kernel(GammaKernel):
+    name, formula, metric = "other", "as gaussian", "squared"
+    options = (Option("colour", str, "A colour.", ("red", "blue"), default="red"),)
+
+
+class Map(FourierMap):
+    kernels = (Kernel(),)
+"""
+
+
+def test_an_option_of_its_kernel(rfx, tmp_path):
+    folders = [package(tmp_path / "site", "other", "[rfx.feature_maps]\nother = other:Map\n", OPTION_OF_A_KERNEL)]
+    code = (
+        "import pickle\nfrom rfx import estimators\n"
+        "kind = estimators.estimator_class('rf', 'classification')\n"
+        "assert kind.__bases__ == (estimators.RFClassifier,) and kind.__name__ == 'RFClassifier'\n"
+        "model = pickle.loads(pickle.dumps(kind(kernel='other', colour='blue')))\n"
+        "assert type(model) is kind and model.colour == 'blue' and 'red, blue' in kind.__doc__\n"
+    )
+    status, _, err = rfx(program=("-c", code), folders=folders)
+    assert status == 0, err
+
+
 FAILS = "[rfx.methods]\nbroken = broken:Method\n[rfx.feature_maps]\nbroken-kernel = broken:Map\n"
 
 

@@ -1,6 +1,8 @@
 """What all estimators of methods share: checked inputs in, a method trained, its predictions out, errors as ValueError."""
 
 import contextlib
+import inspect
+import re
 import warnings
 from typing import Any
 
@@ -16,9 +18,14 @@ from rfx import methods, parallel
 from rfx.data.tabular.frames import check_columns
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
-from rfx.estimators.files import are_doubles
-from rfx.estimators.signature import in_words
+from rfx.estimators import files
 from rfx.fitting import calibration
+
+
+def in_words(sentence: str) -> str:
+    """A sentence with the parameter's name where it has an option of the command line."""
+    flag = r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"
+    return re.sub(flag, lambda found: found[1].replace("-", "_"), sentence)
 
 
 @contextlib.contextmanager
@@ -66,7 +73,15 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     return rows(X), y
 
 
-class MethodEstimator(BaseEstimator):
+class Parametrised(BaseEstimator):
+    """Keeps the parameters of its constructor as they are given, as scikit-learn asks."""
+
+    def _store(self, given: dict[str, Any]) -> None:
+        """Keep the parameters; given: the `locals()` of the constructor."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
+
+class MethodEstimator(Parametrised):
     """An estimator that trains the method `method_name`: `method_` is the trained one, everything else here is scikit-learn's form."""
 
     method_name = ""
@@ -81,8 +96,7 @@ class MethodEstimator(BaseEstimator):
 
     def _given(self) -> dict:
         """The options of the method that are not at the estimator's defaults."""
-        made: Any = type(self).__init__
-        defaults = made.__signature__.parameters
+        defaults = inspect.signature(type(self)).parameters
         return {
             name: value
             for name, value in self.get_params(deep=False).items()
@@ -144,8 +158,6 @@ class MethodEstimator(BaseEstimator):
         path : str or path
             The file; one that is there is replaced whole.
         """
-        from rfx.estimators import files
-
         check_is_fitted(self)
         return files.save(self, path)
 
@@ -189,7 +201,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
     def _label(self, classes):
         """Keep the labels; where they are numbers the model file has them, too."""
         self.classes_ = classes
-        if are_doubles(classes):
+        if files.are_doubles(classes):
             self.method_ = self.method_.replace(classes=classes.astype(np.float64))
 
     def decision_function(self, X):

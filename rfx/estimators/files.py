@@ -5,6 +5,7 @@ estimator knows, the type of its labels and its class_weight, is an entry of the
 """
 
 import contextlib
+import inspect
 
 import numpy as np
 
@@ -63,14 +64,17 @@ def _item(label):
 
 
 def restore(estimator_of, path):
-    """The estimator of a model file, made by an estimator or by `rfx train`; estimator_of(method): its class.
+    """The estimator of a model file, made by an estimator or by `rfx train`.
+
+    estimator_of(method name, task) is its class.
 
     Raises DataError where the file is no model of rfx, or a damaged one.
     """
     method = methods.load(path)
     with model.opened(path) as file:
         known = file.header.get(ENTRY, {})
-    kind = estimator_of(method)
+    task = "regression" if method.task == "regression" else "classification"
+    kind = estimator_of(method.name, task)
     estimator = kind(**_parameters(kind, method))
     estimator._keep(method)
     estimator.n_features_in_ = method.info["n_inputs"]
@@ -83,7 +87,7 @@ def restore(estimator_of, path):
 
 def _parameters(kind, method) -> dict:
     """The parameters that the estimator has, of the method's options, where they are not at their defaults."""
-    defaults, known = method.method.defaults(method.settings.get("kernel")), kind.__init__.__signature__.parameters
+    defaults, known = method.method.defaults(method.settings.get("kernel")), inspect.signature(kind).parameters
     found = {name: value for name, value in method.settings.items() if name in known and value != defaults.get(name)}
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):
         by_code = weights.by_code(found["class_weight"], method.schema)

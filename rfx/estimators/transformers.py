@@ -3,15 +3,21 @@
 import warnings
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rfx import kernels
 from rfx.data.transforms.scaling import Scaler
-from rfx.estimators.base import MethodEstimator, checked, classes_of, in_python
+from rfx.estimators.base import MethodEstimator, Parametrised, checked, classes_of, in_python
 from rfx.features import FeatureMap, sample
+from rfx.features.arccosine import ArcCosineMap
 from rfx.features.binning import BinMap
+from rfx.features.coordinates import CoordinateMap, KmerMap
+from rfx.features.dotproduct import DotProductMap
+from rfx.features.fourier import FourierMap
+from rfx.features.matern import MaternMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
+from rfx.features.perceptron import PerceptronMap, StumpMap
 from rfx.features.widths import WIDTHS
 from rfx.fitting import bandwidth, memory
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
@@ -21,12 +27,28 @@ from rfx.options import Option
 
 # Without targets there is nothing to validate a bandwidth by.
 _GAMMA = GAMMA.but(choices={name: GAMMA.meanings()[name] for name in ("paper", "median")})
+_OF_BINNING: tuple[Option, ...] = (
+    KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
+    _GAMMA,
+    Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256),
+    SCALING,
+    SEED,
+)
+_OF_NYSTROM: tuple[Option, ...] = (
+    KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
+    _GAMMA,
+    LANDMARKS,
+    N_FEATURES.but(help="Number D of landmarks; those that depend on others linearly are left out."),
+    DTYPE.but(default="float64"),
+    MAX_MEMORY,
+    SCALING,
+    SEED,
+)
 
 
-class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
     """Rows to features whose inner product is the kernel, or estimates it; a subclass defines `_learn` and `_features`."""
 
-    options: tuple[Option, ...] = ()
     # numbers that memory has to hold for each feature and input
     vectors = 1
 
@@ -52,7 +74,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         X = checked(self, X)
         with in_python():
-            p = {option.name: self._value(option) for option in self.options}
+            p = {option.name: self._value(option) for option in self._options()}
             memory.check(X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8)
             scaler = Scaler.fit(X, p["scaling"])
             scaled = scaler.transform(X)
@@ -84,6 +106,10 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _value(self, option):
         value = getattr(self, option.name)
         return option.default if value is None else option.convert(value)
+
+    def _options(self) -> tuple[Option, ...]:
+        """What its parameters mean, and which values they take."""
+        raise TypeError(f"{type(self).__name__} does not define _options")
 
     def _only_kernel(self) -> str | None:
         """The kernel where there is no choice."""
@@ -121,6 +147,9 @@ class MapFeatures(MapTransformer):
 
     map_class: type[FeatureMap] = FeatureMap
 
+    def _options(self):
+        return map_options(self.map_class)
+
     def _only_kernel(self):
         return self.map_class.kernels[0].name
 
@@ -136,18 +165,515 @@ class MapFeatures(MapTransformer):
         return Z
 
 
-class BinningTransformer(MapTransformer):
-    """A feature for every bin of R random grids that a training row is in; a row has 1/sqrt(R) in R of them, or fewer."""
+class FourierFeatures(MapFeatures):
+    """Random Fourier features.
 
-    source = "Random binning features (Rahimi and Recht 2007; Wu et al. 2016, Algorithm 1)."
+    Of exp(-gamma ||x-y||_2^2) (gaussian), exp(-gamma ||x-y||_1) (laplacian) and exp(-gamma
+    ||x-y||_2) (laplacian-l2).
+
+    Parameters
+    ----------
+    kernel : {"gaussian", "laplacian", "laplacian-l2"}, default="gaussian"
+        The kernel.
+    gamma : float or {"paper", "median"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
+    .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
+       NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import FourierFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> FourierFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = FourierMap
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        features: str = "offset",
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class MaternFeatures(MapFeatures):
+    """Fourier features of the Matern kernels.
+
+    matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x-y||_2; matern-5/2: (1 + s + s^2/3) exp(-s), s =
+    sqrt5 gamma ||x-y||_2.
+
+    Parameters
+    ----------
+    kernel : {"matern-3/2", "matern-5/2"}, default="matern-3/2"
+        The kernel.
+    gamma : float or {"paper", "median"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import MaternFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> MaternFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = MaternMap
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "matern-3/2",
+        gamma: float | str = "median",
+        features: str = "offset",
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class DotProductFeatures(MapFeatures):
+    """Random features of dot-product kernels.
+
+    Products of random signs with the row; the kernels are (1 + gamma x.y)^p and exp(gamma x.y),
+    gamma up to 2.
+
+    Parameters
+    ----------
+    kernel : {"polynomial-2", "polynomial-3", "exponential"}, default="polynomial-2"
+        The kernel.
+    gamma : float or {"paper", "median"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Kar and Karnick, "Random Feature Maps for Dot Product Kernels", AISTATS 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import DotProductFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> DotProductFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = DotProductMap
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "polynomial-2",
+        gamma: float | str = "median",
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class ArcCosineFeatures(MapFeatures):
+    """Arc-cosine features.
+
+    sqrt2 H(w.x) (w.x)^order: one hidden layer of threshold, ramp or squared-ramp units.
+
+    Parameters
+    ----------
+    kernel : {"arccosine-0", "arccosine-1", "arccosine-2"}, default="arccosine-0"
+        The kernel.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Cho and Saul, "Kernel Methods for Deep Learning", NIPS 2009.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import ArcCosineFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> ArcCosineFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = ArcCosineMap
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "arccosine-0",
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class PerceptronFeatures(MapFeatures):
+    """Random perceptrons.
+
+    sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a from -R to R, of the kernel R/c_d
+    - ||x-y||_2 in a ball of radius R.
+
+    Parameters
+    ----------
+    features : {"offset", "range"}, default="offset"
+        offset: thresholds over the whole ball; range: where they tell training rows apart.
+    perceptron_scale : {"kernel", "unit"}, default="kernel"
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Lin and Li, "Support Vector Machinery for Infinite Ensemble Learning", JMLR 9, 2008.
+    .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
+       NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import PerceptronFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> PerceptronFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = PerceptronMap
+
+    def __init__(
+        self,
+        *,
+        features: str = "offset",
+        perceptron_scale: str = "kernel",
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class StumpFeatures(MapFeatures):
+    """Random decision stumps.
+
+    sign(x_j - a), column j drawn by its range, of the kernel 1 - 2 ||x-y||_1 / (sum of ranges).
+
+    Parameters
+    ----------
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Lin and Li, "Support Vector Machinery for Infinite Ensemble Learning", JMLR 9, 2008.
+    .. [2] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
+       NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import StumpFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> StumpFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = StumpMap
+
+    def __init__(
+        self,
+        *,
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class CoordinateFeatures(MapFeatures):
+    """Coordinates of the inputs, drawn at random.
+
+    sqrt(d) x_m, of the linear kernel x.y. Sparse rows stay sparse where the features are not asked
+    for as an array.
+
+    Parameters
+    ----------
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import CoordinateFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> CoordinateFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = CoordinateMap
+
+    def __init__(
+        self,
+        *,
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class KmerFeatures(MapFeatures):
+    """Words of sequences as features, drawn at random.
+
+    Is the word v at place p of the sequence? For words of 1 to k letters; inputs are the codes of
+    letters, one column a place.
+
+    Parameters
+    ----------
+    k : int, default=5
+        Letters of the longest words of the kernel kmers.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="none"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rfx.estimators import KmerFeatures
+    >>> sequences = np.array([list(b"ACGT"), list(b"ACGA"), list(b"TTGA")])
+    >>> KmerFeatures(k=2, n_features=5).fit_transform(sequences).shape
+    (3, 5)
+    """
+
+    map_class = KmerMap
+
+    def __init__(
+        self,
+        *,
+        k: int = 5,
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "none",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class RandomBinning(MapTransformer):
+    """A feature for every bin of R random grids that a training row is in.
+
+    A row has 1/sqrt(R) in R of them, or fewer; features are a sparse matrix.
+
+    Parameters
+    ----------
+    kernel : {"laplacian", "erlang", "rational", "hat"}, default="laplacian"
+        The kernel.
+    gamma : float or {"paper", "median"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances.
+    n_grids : int, default=256
+        Number R of random grids; a row is in one bin of each.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Rahimi and Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
+    .. [2] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
+       Parallelizability", KDD 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import RandomBinning
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> RandomBinning(gamma=0.5, n_grids=100).fit_transform(X).nnz
+    56900
+    """
+
     vectors = BinMap.width
-    options = (
-        KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
-        _GAMMA,
-        Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256),
-        SCALING,
-        SEED,
-    )
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "laplacian",
+        gamma: float | str = "median",
+        n_grids: int = 256,
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _options(self):
+        return _OF_BINNING
 
     def _learn(self, X, p, params):
         return BinMap.learn(p["kernel"], X, p["n_grids"], p["seed"], **params)
@@ -159,20 +685,69 @@ class BinningTransformer(MapTransformer):
         return self.map_.grids.transform(X, self.map_.bins)
 
 
-class NystromTransformer(MapTransformer):
-    """Features whose inner product is the kernel as its values with landmarks determine it, K_nm K_mm^-1 K_mn."""
+class NystromFeatures(MapTransformer):
+    """Features whose inner product is the kernel as landmarks determine it.
 
-    source = "Nystrom features (Williams and Seeger 2001)."
-    options = (
-        KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
-        _GAMMA,
-        LANDMARKS,
-        N_FEATURES.but(help="Number D of landmarks; those that depend on others linearly are left out."),
-        DTYPE.but(default="float64"),
-        MAX_MEMORY,
-        SCALING,
-        SEED,
-    )
+    K_nm K_mm^-1 K_mn, from the kernel's values with D landmarks at most.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels.
+    gamma : float or {"paper", "median"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances.
+    landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
+        Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
+    n_features : int, default=1000
+        Number D of landmarks; those that depend on others linearly are left out.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Williams and Seeger, "Using the Nystrom Method to Speed Up Kernel Machines", NIPS 2000.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import NystromFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> NystromFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        landmarks: str = "uniform",
+        n_features: int = 1000,
+        dtype: str = "float64",
+        max_memory: float | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def _options(self):
+        return _OF_NYSTROM
 
     def _learn(self, X, p, params):
         limit = p["max_memory"] or default_memory_mb()
@@ -180,8 +755,117 @@ class NystromTransformer(MapTransformer):
         return NystromMap(p["kernel"], landmarks, params, p["dtype"])
 
 
-class SelectedFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MethodEstimator):
-    """The random features phi, unscaled, that have a weight in a model of the method `method_name`; `map_` is them."""
+class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MethodEstimator):
+    """The random features that sparse-rf gives a weight.
+
+    A selection by the targets, for any model after it; the features are unscaled. Classes or
+    numbers are told apart as scikit-learn's `type_of_target` does.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
+        regression on 800 rows at most; validation: by this method's error on held-out rows.
+    features : {"offset", "pairs", "range"}, default="offset"
+        Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
+        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+    n_features : int, default=1000
+        Number D of random features.
+    loss : {"squared", "squared_hinge", "logistic"}, default=None
+        The loss; by default squared for regression, squared_hinge for classes.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    choose : {"leverage"}, default=None
+        leverage: draw the features from a pool by their ridge leverage on the training rows.
+    pool : int, default=None
+        Number of features in the pool that choose takes them from; by default 10 for each.
+    lam : float or {"validation", "match-rf"}, default="validation"
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
+        regression, of multiples of the targets' range; match-rf: the one whose error is closest to
+        that of rf there.
+    solver : {"rfx", "liblinear", "prcd"}, default="rfx"
+        Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops; with LIBLINEAR its `-e`.
+    rounds : int, default=10
+        Rounds T of Algorithm 1; each draws D/T new features.
+    k : int, default=None
+        Letters of the longest words of the kernel kmers.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    map_ : object
+        The features as rfx has them (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
+       NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import SparseRandomFeatures
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> selected = SparseRandomFeatures(gamma="median", n_features=200, lam=3.0)
+    >>> selected.fit_transform(X, y).shape[1] < 200
+    True
+    """
+
+    method_name = "sparse-rf"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "loo",
+        features: str = "offset",
+        n_features: int = 1000,
+        loss: str | None = None,
+        max_iter: int | None = None,
+        dtype: str = "float32",
+        max_memory: float | None = None,
+        choose: str | None = None,
+        pool: int | None = None,
+        lam: float | str = "validation",
+        solver: str = "rfx",
+        tol: float | None = None,
+        rounds: int = 10,
+        k: int | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,5 +1,6 @@
 """Every estimator passes scikit-learn's checks of estimators; what is not checked, or known to fail, is listed here with its reason."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -67,7 +68,7 @@ def small(name):
     given = {"gamma": "paper"} | ({"dtype": "float64"} | SMALL.get(method, {}) if method else MAPS)
     if name.endswith("PegasosRegressor"):
         given = given | LIPSCHITZ
-    known = kind.__init__.__signature__.parameters
+    known = inspect.signature(kind).parameters
     return kind(**{option: value for option, value in given.items() if option in known})
 
 

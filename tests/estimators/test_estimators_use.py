@@ -1,5 +1,7 @@
 """Estimators as they are used: signatures, labels of any kind, pandas, pipelines, searches, pickles, model files, partial_fit."""
 
+import doctest
+import importlib
 import inspect
 import json
 import pickle
@@ -24,8 +26,8 @@ from rfx import estimators, features, kernels, methods
 from rfx.cli import cli, main
 from rfx.data.libsvm import svmlight
 from rfx.errors import DataError
-from rfx.estimators import stub
-from rfx.estimators.making import stem
+from rfx.estimators import base, plugins
+from rfx.options import LabelWeights
 
 pytestmark = pytest.mark.usefixtures("one_thread_here")
 
@@ -52,20 +54,71 @@ def target_of(estimator):
 # ------------------------------------------------------------------ signatures
 
 
-@each(OF_METHODS)
-def test_the_signature_is_what_the_method_declares(estimator):
-    declared, kind = methods.get(estimator.method_name), type(estimator)
+def declared_by(kind):
+    """The options that a class has to have, and the defaults of those that do not depend on the kernel."""
+    if not hasattr(kind, "method_name"):
+        options = {option.name: option for option in kind()._options()}
+        return options, {name: option.default for name, option in options.items()}
+    method = methods.get(kind.method_name)
+    task = "classification" if issubclass(kind, base.Classifier) else "regression"
+    options = {name: option for name, option in method.declared().items() if name not in plugins.left_out(task)}
+    return options, method.defaults()
+
+
+def annotated(option, default):
+    """How a parameter is annotated."""
+    found = {int: int, float: float, bool: bool, LabelWeights: dict | str}.get(option.kind, str)
+    found = found | str if option.meanings() and option.kind is not str else found
+    return found if default is not None else found | None
+
+
+def written(value):
+    """A default or a choice as the docstrings write it."""
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+@each([*CHECKED, estimators.KmerFeatures()])
+def test_the_signature_is_what_is_declared(estimator):
+    kind = type(estimator)
+    options, defaults = declared_by(kind)
     shown = inspect.signature(kind).parameters
-    left_out = {"task", "lam_path", "head", "buffer"} | {"target_scaling" if hasattr(estimator, "decision_function") else "class_weight"}
-    assert set(shown) == set(declared.declared()) - left_out
-    defaults = declared.defaults()
+    assert set(shown) == set(options)
     for name, parameter in shown.items():
         assert parameter.kind is parameter.KEYWORD_ONLY
         assert parameter.default == defaults.get(name), name
-        assert f"\n{name} : " in kind.__doc__
+        assert parameter.annotation == annotated(options[name], parameter.default), name
     with pytest.raises(TypeError, match="unexpected keyword argument 'n_trees'"):
         kind(n_trees=3)
-    assert "--" not in kind.__doc__.replace("---", "")
+
+
+@each([*CHECKED, estimators.KmerFeatures()])
+def test_every_parameter_is_documented(estimator):
+    kind = type(estimator)
+    document, options = inspect.getdoc(kind), declared_by(kind)[0]
+    section = re.search(r"^Parameters\n-+\n(.*?)\n\n", document, re.S | re.M)[1]
+    entries = re.findall(r"^(\w+) : (.*), default=(.*)\n((?:    .*(?:\n|$))+)", section, re.M)
+    assert [name for name, *_ in entries] == list(inspect.signature(kind).parameters)
+    for name, types, default, text in entries:
+        option, parameter = options[name], inspect.signature(kind).parameters[name]
+        assert default == written(parameter.default), name
+        assert types.split(" or ")[0] == option.kind.__name__ or option.kind not in (int, float, bool), name
+        if name != "kernel":  # of which plug-ins may have more
+            for choice in option.meanings():
+                assert written(choice) in types or re.search(rf"\b{choice}\b", text), (name, choice)
+            for choice in re.findall(r'"([^"]+)"', types):
+                assert choice in option.meanings(), (name, choice)
+    assert "--" not in re.sub("---+", "", document)
+    for title in ("Attributes", "Examples"):
+        assert f"\n{title}\n{'-' * len(title)}\n" in document
+
+
+FILES = ("random_features", "kernel_machines", "streams", "transformers", "plugins")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_examples_run(name):
+    done = doctest.testmod(importlib.import_module(f"rfx.estimators.{name}"), optionflags=doctest.ELLIPSIS)
+    assert done.attempted and not done.failed
 
 
 @each(OF_METHODS)
@@ -73,10 +126,6 @@ def test_defaults_are_those_of_the_method(estimator):
     made = type(estimator)()
     task = "binary" if hasattr(made, "decision_function") else "regression"
     assert made._create(task).settings == methods.create(made.method_name, task=task).settings
-
-
-def test_the_stub_is_what_is_made():
-    assert stub.FILE.read_text() == stub.text(), "run `make stub`"
 
 
 def test_names():
@@ -90,7 +139,7 @@ def test_names():
 
 @pytest.mark.parametrize("name", ["rf", "sparse-rb", "kernel"])
 def test_predictions_are_those_of_the_method(name):
-    estimator = small(f"{stem(name)}Regressor").fit(X, TARGET)
+    estimator = small(estimators.estimator_class(name, "regression").__name__).fit(X, TARGET)
     method = methods.create(name, task="regression", **estimator._given()).fit(X, TARGET)
     np.testing.assert_array_equal(estimator.predict(X), method.predict(X))
     assert estimator.info_["objective"] == method.info["objective"]

@@ -1,0 +1,571 @@
+"""The exact kernel machine, and its approximations by landmarks and by blocks."""
+
+from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
+
+
+class KernelClassifier(WeightedClassifier):
+    """The exact kernel machine (classification).
+
+    lam/2 ||f||^2 + sum L(f(x), y), by ridge regression, a support vector machine or kernel logistic
+    regression, as the loss says.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
+        regression on 800 rows at most; validation: by this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    lam : float or "validation", default="validation"
+        Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows, by
+        fits to 5,000 rows at most.
+    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
+        The loss; by default squared for regression, squared_hinge for classes.
+    bias : bool, default=None
+        A free bias b, as LIBSVM has it; by default for support vector machines only.
+    solver : {"rfx", "libsvm"}, default="rfx"
+        Rfx's own, or LIBSVM in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
+       NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import KernelClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = KernelClassifier(gamma="median", lam=1.0).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "kernel"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "loo",
+        max_iter: int | None = None,
+        dtype: str = "float64",
+        max_memory: float | None = None,
+        lam: float | str = "validation",
+        loss: str | None = None,
+        bias: bool | None = None,
+        solver: str = "rfx",
+        tol: float | None = None,
+        class_weight: dict | str | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class KernelRegressor(WeightedRegressor):
+    """The exact kernel machine (regression).
+
+    lam/2 ||f||^2 + sum L(f(x), y), by ridge regression, a support vector machine or kernel logistic
+    regression, as the loss says.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
+        regression on 800 rows at most; validation: by this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    lam : float or "validation", default="validation"
+        Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows, by
+        fits to 5,000 rows at most.
+    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
+        The loss; by default squared for regression, squared_hinge for classes.
+    bias : bool, default=None
+        A free bias b, as LIBSVM has it; by default for support vector machines only.
+    solver : {"rfx", "libsvm"}, default="rfx"
+        Rfx's own, or LIBSVM in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Yen et al., "Sparse Random Feature Algorithm as Coordinate Descent in Hilbert Space",
+       NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import KernelRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KernelRegressor(gamma="median", lam=1.0).fit(X, y)
+    >>> model.score(X, y)
+    0.5...
+    """
+
+    method_name = "kernel"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "loo",
+        max_iter: int | None = None,
+        dtype: str = "float64",
+        max_memory: float | None = None,
+        lam: float | str = "validation",
+        loss: str | None = None,
+        bias: bool | None = None,
+        solver: str = "rfx",
+        tol: float | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NystromClassifier(WeightedClassifier):
+    """The kernel machine approximated from landmarks (classification).
+
+    lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over D landmarks at
+    most.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
+        regression on 800 rows at most; validation: by this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
+        Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
+    n_features : int, default=1000
+        Number D of landmarks.
+    lam : float or "validation", default="validation"
+        Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+    loss : {"squared", "squared_hinge", "logistic"}, default=None
+        The loss; by default squared for regression, squared_hinge for classes.
+    solver : {"rfx", "cg", "liblinear"}, default="rfx"
+        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Williams and Seeger, "Using the Nystrom Method to Speed Up Kernel Machines", NIPS 2000.
+    .. [2] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
+       Parallelizability", KDD 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import NystromClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = NystromClassifier(gamma="median", n_features=100, lam=1.0).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "nystrom"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "loo",
+        max_iter: int | None = None,
+        dtype: str = "float32",
+        max_memory: float | None = None,
+        landmarks: str = "uniform",
+        n_features: int = 1000,
+        lam: float | str = "validation",
+        loss: str | None = None,
+        solver: str = "rfx",
+        tol: float | None = None,
+        class_weight: dict | str | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NystromRegressor(WeightedRegressor):
+    """The kernel machine approximated from landmarks (regression).
+
+    lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over D landmarks at
+    most.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
+        regression on 800 rows at most; validation: by this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
+        Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
+    n_features : int, default=1000
+        Number D of landmarks.
+    lam : float or "validation", default="validation"
+        Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+    loss : {"squared", "squared_hinge", "logistic"}, default=None
+        The loss; by default squared for regression, squared_hinge for classes.
+    solver : {"rfx", "cg", "liblinear"}, default="rfx"
+        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Williams and Seeger, "Using the Nystrom Method to Speed Up Kernel Machines", NIPS 2000.
+    .. [2] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
+       Parallelizability", KDD 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import NystromRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = NystromRegressor(gamma="median", n_features=100, lam=1.0).fit(X, y)
+    >>> model.score(X, y)
+    0.5...
+    """
+
+    method_name = "nystrom"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "loo",
+        max_iter: int | None = None,
+        dtype: str = "float32",
+        max_memory: float | None = None,
+        landmarks: str = "uniform",
+        n_features: int = 1000,
+        lam: float | str = "validation",
+        loss: str | None = None,
+        solver: str = "rfx",
+        tol: float | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class BlockClassifier(WeightedClassifier):
+    """The exact kernel machine within each part of a random partition (classification).
+
+    lam/2 ||f||^2 + sum L(f(x), y) in each block of rows, the kernel between blocks being 0.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
+        regression on 800 rows at most; validation: by this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    partition : {"hyperplanes", "uniform"}, default="hyperplanes"
+        How rows get into blocks. hyperplanes: by random hyperplanes, a row predicted by the block
+        that it falls into; uniform: dealt out at random, a row predicted by the mean of all blocks.
+    block_size : int, default=1000
+        Most rows R of a block.
+    lam : float or "validation", default="validation"
+        Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+    loss : {"squared", "squared_hinge", "logistic"}, default=None
+        The loss; by default squared for regression, squared_hinge for classes.
+    solver : {"rfx", "liblinear"}, default=None
+        Rfx's own, the default, or LIBLINEAR in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
+       Parallelizability", KDD 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import BlockClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = BlockClassifier(gamma="median", block_size=200, lam=1.0).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "block"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "loo",
+        max_iter: int | None = None,
+        dtype: str = "float64",
+        max_memory: float | None = None,
+        partition: str = "hyperplanes",
+        block_size: int = 1000,
+        lam: float | str = "validation",
+        loss: str | None = None,
+        solver: str | None = None,
+        tol: float | None = None,
+        class_weight: dict | str | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class BlockRegressor(WeightedRegressor):
+    """The exact kernel machine within each part of a random partition (regression).
+
+    lam/2 ||f||^2 + sum L(f(x), y) in each block of rows, the kernel between blocks being 0.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
+        regression on 800 rows at most; validation: by this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    partition : {"hyperplanes", "uniform"}, default="hyperplanes"
+        How rows get into blocks. hyperplanes: by random hyperplanes, a row predicted by the block
+        that it falls into; uniform: dealt out at random, a row predicted by the mean of all blocks.
+    block_size : int, default=1000
+        Most rows R of a block.
+    lam : float or "validation", default="validation"
+        Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+    loss : {"squared", "squared_hinge", "logistic"}, default=None
+        The loss; by default squared for regression, squared_hinge for classes.
+    solver : {"rfx", "liblinear"}, default=None
+        Rfx's own, the default, or LIBLINEAR in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Wu et al., "Revisiting Random Binning Features: Fast Convergence and Strong
+       Parallelizability", KDD 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import BlockRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BlockRegressor(gamma="median", block_size=200, lam=1.0).fit(X, y)
+    >>> model.score(X, y)
+    0.5...
+    """
+
+    method_name = "block"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "loo",
+        max_iter: int | None = None,
+        dtype: str = "float64",
+        max_memory: float | None = None,
+        partition: str = "hyperplanes",
+        block_size: int = 1000,
+        lam: float | str = "validation",
+        loss: str | None = None,
+        solver: str | None = None,
+        tol: float | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())

@@ -1,0 +1,216 @@
+"""Classes for the methods and feature maps of other packages, made from what those declare."""
+
+import functools
+import inspect
+import math
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from rfx import methods
+from rfx.estimators import kernel_machines, random_features, streams
+from rfx.estimators.base import Classifier, MethodEstimator, Parametrised, Regressor, in_words
+from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
+from rfx.estimators.transformers import MapFeatures, map_options
+from rfx.estimators.weighted import ManyTargets, WeightedClassifier, WeightedRegressor
+from rfx.features import MAPS
+from rfx.fitting.options import COMMON
+from rfx.options import LabelWeights, Option, Path, Widths
+
+_TYPES = {int: int, float: float, bool: bool, str: str, Path: str, Widths: str}
+_CAPITALS = frozenset(("rf", "rb", "lkrf", "sgd", "sdca", "mlp"))
+# options that no estimator has: the class says the task, a path is several models, and arrays
+# need neither of the others
+NOT_OURS = frozenset(("task", "lam_path", "head", "buffer"))
+# those of one task only
+OF_NUMBERS, OF_CLASSES = frozenset(("target_scaling",)), frozenset(("class_weight",))
+
+
+def names() -> list[str]:
+    """The names of the classes that other packages add."""
+    return list(_added())
+
+
+def find(name: str) -> type | None:
+    """The class of that name, of those that other packages add."""
+    made = _added().get(name)
+    return made() if made else None
+
+
+def estimator_class(method: str, task: str) -> type[Classifier] | type[Regressor]:
+    """The classifier or regressor of a method, also of a plug-in's.
+
+    A class of `rfx.estimators` has the options that rfx itself declares. Where a plug-in adds a
+    kernel with options of its own, this function gives a subclass that has those, too.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method, such as "sparse-rf".
+    task : {"classification", "regression"}
+        What the class is for.
+
+    Returns
+    -------
+    type
+        The class of `rfx.estimators`, or one that is made from the method's declaration.
+
+    Raises
+    ------
+    rfx.errors.UsageError
+        Where there is no method of that name.
+
+    Examples
+    --------
+    >>> from rfx.estimators import estimator_class
+    >>> estimator_class("sparse-rf", "regression").__name__
+    'SparseRFRegressor'
+    """
+    declared = methods.get(method)
+    own = _own().get((method, task))
+    needed = set(declared.declared()) - left_out(task)
+    return own if own and needed == set(inspect.signature(own).parameters) else _made(method, task)
+
+
+def left_out(task: str) -> frozenset[str]:
+    """The options of a method that its classifier, or its regressor, does not have."""
+    return NOT_OURS | (OF_CLASSES if task == "regression" else OF_NUMBERS)
+
+
+@functools.cache
+def _own() -> dict[tuple[str, str], Any]:
+    """rfx's own classes by their method and task."""
+    found = {}
+    for module in (random_features, kernel_machines, streams):
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, MethodEstimator) and kind.method_name:
+                task = "classification" if issubclass(kind, Classifier) else "regression"
+                found[kind.method_name, task] = kind
+    return found
+
+
+@functools.cache
+def _added() -> dict[str, functools.partial]:
+    """How to make each class that other packages add, by its name."""
+    found = {}
+    for name in methods.METHODS:
+        if methods.METHODS.package_of(name) is not None:
+            for task in ("classification", "regression"):
+                found[_class_name(name, task)] = functools.partial(_made, name, task)
+    for kernel, kind in MAPS.items():
+        if MAPS.package_of(kernel) is not None:
+            found[_map_name(kind)] = functools.partial(_made_of_map, kind)
+    return found
+
+
+def _class_name(method: str, task: str) -> str:
+    """Such as MySGDClassifier of my-sgd."""
+    words = re.split(r"[-_]", method)
+    stem = "".join(w.upper() if w in _CAPITALS or len(w) == 1 else w.capitalize() for w in words)
+    return stem + ("Regressor" if task == "regression" else "Classifier")
+
+
+def _map_name(kind: type) -> str:
+    return f"{kind.__name__.removesuffix('Map')}Features"
+
+
+@functools.cache
+def _made(method: str, task: str):
+    declared = methods.get(method)
+    always, common = declared.defaults(), {option.name for option in COMMON}
+    kept = [o for name, o in declared.declared().items() if name not in left_out(task)]
+    # a method's own options first; those that only some kernels have are None by default
+    parameters = [_Parameter.of(option, option.name not in always) for option in kept]
+    parameters.sort(key=lambda parameter: parameter.name in common)
+    own = _own().get((method, task))
+    name = own.__name__ if own else _class_name(method, task)
+    about = f"{declared.summary[:1].upper()}{declared.summary[1:]} ({task})."
+    reduced = {"__reduce__": lambda self: (_empty, (method, task), self.__getstate__())}
+    base = own or _base(declared, task)
+    return _new(name, base, parameters, about, declared, method_name=method, **reduced)
+
+
+def _empty(method: str, task: str):
+    """What unpickling fills: a made class need not be found under its name."""
+    kind = estimator_class(method, task)
+    return kind.__new__(kind)
+
+
+def _base(declared, task: str) -> type:
+    classifies = task != "regression"
+    if declared.incremental:
+        return IncrementalClassifier if classifies else IncrementalRegressor
+    if declared.several_targets and not classifies:
+        return ManyTargets
+    if declared.weighted:
+        return WeightedClassifier if classifies else WeightedRegressor
+    return Classifier if classifies else Regressor
+
+
+@functools.cache
+def _made_of_map(kind):
+    parameters = [_Parameter.of(option) for option in map_options(kind)]
+    about = "Random features whose inner product estimates the kernel."
+    return _new(_map_name(kind), MapFeatures, parameters, about, kind, map_class=kind)
+
+
+def _new(name: str, base: type, parameters, about: str, declared, **attributes):
+    entries = "\n".join(parameter.entry() for parameter in parameters)
+    more = inspect.cleandoc(declared.__doc__ or "")
+    doc = f"{about}\n\n{more}\n\nParameters\n----------\n{entries}\n"
+    attributes |= {"__init__": _constructor(parameters), "__doc__": in_words(doc)}
+    attributes |= {"__module__": "rfx.estimators", "__qualname__": name}
+    return type(base)(name, (base,), attributes)
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    """One parameter: its default, its type as it is annotated, and what the docstring says."""
+
+    name: str
+    default: object
+    annotation: Any
+    help: str
+
+    @classmethod
+    def of(cls, option: Option, optional: bool = False) -> "_Parameter":
+        """The parameter of an option; optional: it depends on the kernel, and is None here."""
+        default = None if optional else option.default
+        annotation: Any = dict | str if option.kind is LabelWeights else _TYPES[option.kind]
+        if option.kind is not str and option.meanings():
+            annotation = annotation | str
+        if default is None:
+            annotation = annotation | None
+        # limits that only keep absurd numbers away are not worth saying
+        limits = option.but(high=math.inf) if option.high >= 1e6 else option
+        text = f"{option.description()} Values: {limits.expects()}."
+        return cls(option.name, default, annotation, text)
+
+    def shown(self) -> inspect.Parameter:
+        """What `inspect.signature` has of it."""
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.name, kind, default=self.default, annotation=self.annotation)
+
+    def entry(self) -> str:
+        """Name, type, default and text, as numpydoc has them."""
+        kind = inspect.formatannotation(self.annotation)
+        kind = kind.removesuffix(" | None").replace(" | ", " or ")
+        text = textwrap.indent(textwrap.fill(self.help, 96), "    ")
+        return f"{self.name} : {kind}, default={self.default!r}\n{text}"
+
+
+def _constructor(parameters):
+    """An __init__ with these keywords, which `inspect.signature` shows one by one."""
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    named = [p.shown() for p in parameters]
+    signature = inspect.Signature([own, *named])
+
+    def __init__(self: Parametrised, **given):
+        bound = signature.bind(self, **given)
+        bound.apply_defaults()
+        self._store(bound.arguments)
+
+    made: Any = __init__
+    made.__signature__ = signature
+    return made

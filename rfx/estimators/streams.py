@@ -1,0 +1,1998 @@
+"""Methods that learn step by step from batches of rows: those of Dai et al. among them."""
+
+from rfx.estimators.base import Classifier, Regressor
+from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
+from rfx.estimators.weighted import ManyTargets, WeightedClassifier
+
+
+class DoublySGDClassifier(IncrementalClassifier):
+    """Doubly stochastic gradients (classification).
+
+    Every step takes random rows and random features that were never used, made again from the seed
+    when they are needed: for rows without end.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    block : int, default=256
+        Features of a step.
+    max_blocks : int, default=None
+        Blocks of features after which a step takes one of them again, at random, as the authors'
+        program for graphics cards does; by default always fresh ones.
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+        Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
+        decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
+        batch's derivatives.
+    theta : float, default=None
+        See step; by default 1 / nu (theorem), 1 (root).
+    t0 : float, default=None
+        See step; by default 2 theta (theorem), 0 (root).
+    step0 : float, default=1.0
+        See step.
+    step1 : float, default=0.0001
+        See step.
+    precondition : bool, default=False
+        Multiply the step of a block by the inverse of its covariance on the batch.
+    damping : float, default=1e-07
+        What is added to that covariance, besides nu.
+    averaging : {"none", "uniform", "linear"}, default="none"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
+    max_memory : float, default=256.0
+        MiB of what is kept between steps; what has no room is made again from the seed.
+    keep_values : bool, default=False
+        Keep f of every row, a number each, so that a row met again costs only the blocks since.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import DoublySGDClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DoublySGDClassifier(gamma="median", block=64, batch=64, nu=1e-4, epochs=10)
+    >>> model.fit(X, y).score(X, y)
+    0.9...
+    """
+
+    method_name = "doubly-sgd"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        features: str = "offset",
+        block: int = 256,
+        max_blocks: int | None = None,
+        step: str = "constant",
+        theta: float | None = None,
+        t0: float | None = None,
+        step0: float = 1.0,
+        step1: float = 0.0001,
+        precondition: bool = False,
+        damping: float = 1e-07,
+        averaging: str = "none",
+        max_memory: float = 256.0,
+        keep_values: bool = False,
+        class_weight: dict | str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class DoublySGDRegressor(IncrementalRegressor):
+    """Doubly stochastic gradients (regression).
+
+    Every step takes random rows and random features that were never used, made again from the seed
+    when they are needed: for rows without end.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    block : int, default=256
+        Features of a step.
+    max_blocks : int, default=None
+        Blocks of features after which a step takes one of them again, at random, as the authors'
+        program for graphics cards does; by default always fresh ones.
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+        Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
+        decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
+        batch's derivatives.
+    theta : float, default=None
+        See step; by default 1 / nu (theorem), 1 (root).
+    t0 : float, default=None
+        See step; by default 2 theta (theorem), 0 (root).
+    step0 : float, default=1.0
+        See step.
+    step1 : float, default=0.0001
+        See step.
+    precondition : bool, default=False
+        Multiply the step of a block by the inverse of its covariance on the batch.
+    damping : float, default=1e-07
+        What is added to that covariance, besides nu.
+    averaging : {"none", "uniform", "linear"}, default="none"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
+    max_memory : float, default=256.0
+        MiB of what is kept between steps; what has no room is made again from the seed.
+    keep_values : bool, default=False
+        Keep f of every row, a number each, so that a row met again costs only the blocks since.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import DoublySGDRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = DoublySGDRegressor(gamma="median", block=64, batch=64, nu=1e-4, epochs=10)
+    >>> model.fit(X, y).score(X, y)
+    0.4...
+    """
+
+    method_name = "doubly-sgd"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        features: str = "offset",
+        block: int = 256,
+        max_blocks: int | None = None,
+        step: str = "constant",
+        theta: float | None = None,
+        t0: float | None = None,
+        step0: float = 1.0,
+        step1: float = 0.0001,
+        precondition: bool = False,
+        damping: float = 1e-07,
+        averaging: str = "none",
+        max_memory: float = 256.0,
+        keep_values: bool = False,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NormaClassifier(IncrementalClassifier):
+    """Stochastic gradients with the exact kernel, the rows kept (classification).
+
+    What doubly-sgd would be without its random features.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+        Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
+        decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
+        batch's derivatives.
+    theta : float, default=None
+        See step; by default 1 / nu (theorem), 1 (root).
+    t0 : float, default=None
+        See step; by default 2 theta (theorem), 0 (root).
+    step0 : float, default=1.0
+        See step.
+    step1 : float, default=0.0001
+        See step.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Kivinen, Smola and Williamson, "Online Learning with Kernels", IEEE Trans. Signal
+       Process. 52, 2004.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import NormaClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = NormaClassifier(gamma="median", batch=16, nu=1e-4).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "norma"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        step: str = "constant",
+        theta: float | None = None,
+        t0: float | None = None,
+        step0: float = 1.0,
+        step1: float = 0.0001,
+        class_weight: dict | str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NormaRegressor(IncrementalRegressor):
+    """Stochastic gradients with the exact kernel, the rows kept (regression).
+
+    What doubly-sgd would be without its random features.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+        Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
+        decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
+        batch's derivatives.
+    theta : float, default=None
+        See step; by default 1 / nu (theorem), 1 (root).
+    t0 : float, default=None
+        See step; by default 2 theta (theorem), 0 (root).
+    step0 : float, default=1.0
+        See step.
+    step1 : float, default=0.0001
+        See step.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Kivinen, Smola and Williamson, "Online Learning with Kernels", IEEE Trans. Signal
+       Process. 52, 2004.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import NormaRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = NormaRegressor(gamma="median", batch=16, nu=1e-4, epochs=5).fit(X, y)
+    >>> model.score(X, y)
+    0.5...
+    """
+
+    method_name = "norma"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        step: str = "constant",
+        theta: float | None = None,
+        t0: float | None = None,
+        step0: float = 1.0,
+        step1: float = 0.0001,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class KSDCAClassifier(WeightedClassifier):
+    """Dual coordinate ascent with the exact kernel, the rows kept (classification).
+
+    nu/2 ||f||^2 + mean L(f(x), y); one dual variable a row, maximised exactly in its turn.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    gap : bool, default=False
+        Compute the duality gap at the end, which takes another pass over the rows.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
+       Minimization", JMLR 14, 2013.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import KSDCAClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = KSDCAClassifier(gamma="median", epochs=5, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "k-sdca"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        gap: bool = False,
+        class_weight: dict | str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class KSDCARegressor(ManyTargets):
+    """Dual coordinate ascent with the exact kernel, the rows kept (regression).
+
+    nu/2 ||f||^2 + mean L(f(x), y); one dual variable a row, maximised exactly in its turn.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    gap : bool, default=False
+        Compute the duality gap at the end, which takes another pass over the rows.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
+       Minimization", JMLR 14, 2013.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import KSDCARegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = KSDCARegressor(gamma="median", epochs=5, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.5...
+    """
+
+    method_name = "k-sdca"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        gap: bool = False,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NSDCAClassifier(WeightedClassifier):
+    """Dual coordinate ascent on Nystrom features (classification).
+
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of landmarks.
+    gap : bool, default=False
+        Compute the duality gap at the end, which takes another pass over the rows.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
+       Minimization", JMLR 14, 2013.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import NSDCAClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = NSDCAClassifier(gamma="median", n_features=100, epochs=5, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "n-sdca"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        gap: bool = False,
+        class_weight: dict | str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NSDCARegressor(ManyTargets):
+    """Dual coordinate ascent on Nystrom features (regression).
+
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of landmarks.
+    gap : bool, default=False
+        Compute the duality gap at the end, which takes another pass over the rows.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
+       Minimization", JMLR 14, 2013.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import NSDCARegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = NSDCARegressor(gamma="median", n_features=100, epochs=5, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.5...
+    """
+
+    method_name = "n-sdca"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        gap: bool = False,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class RSDCAClassifier(WeightedClassifier):
+    """Dual coordinate ascent on random features (classification).
+
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of random features.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    gap : bool, default=False
+        Compute the duality gap at the end, which takes another pass over the rows.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
+       Minimization", JMLR 14, 2013.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import RSDCAClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = RSDCAClassifier(gamma="median", epochs=5, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "r-sdca"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        features: str = "offset",
+        gap: bool = False,
+        class_weight: dict | str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class RSDCARegressor(ManyTargets):
+    """Dual coordinate ascent on random features (regression).
+
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of random features.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    gap : bool, default=False
+        Compute the duality gap at the end, which takes another pass over the rows.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz and Zhang, "Stochastic Dual Coordinate Ascent Methods for Regularized Loss
+       Minimization", JMLR 14, 2013.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import RSDCARegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RSDCARegressor(gamma="median", epochs=5, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.5...
+    """
+
+    method_name = "r-sdca"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        features: str = "offset",
+        gap: bool = False,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NPegasosClassifier(IncrementalClassifier):
+    """Pegasos on Nystrom features (classification).
+
+    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of landmarks.
+    project : bool, default=False
+        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
+       SVM", ICML 2007.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import NPegasosClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = NPegasosClassifier(gamma="median", n_features=100, batch=16, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "n-pegasos"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        project: bool = False,
+        class_weight: dict | str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class NPegasosRegressor(IncrementalRegressor):
+    """Pegasos on Nystrom features (regression).
+
+    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of landmarks.
+    project : bool, default=False
+        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
+       SVM", ICML 2007.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import NPegasosRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = NPegasosRegressor(
+    ...     gamma="median", nu=1e-2, epochs=20,
+    ...     loss="epsilon_insensitive", target_scaling="minmax01",
+    ... ).fit(X, y)
+    >>> model.score(X, y)
+    0.3...
+    """
+
+    method_name = "n-pegasos"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        project: bool = False,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class RPegasosClassifier(IncrementalClassifier):
+    """Pegasos on random features (classification).
+
+    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of random features.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    project : bool, default=False
+        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
+       SVM", ICML 2007.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import RPegasosClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = RPegasosClassifier(gamma="median", batch=16, nu=1e-3).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "r-pegasos"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        features: str = "offset",
+        project: bool = False,
+        class_weight: dict | str | None = None,
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class RPegasosRegressor(IncrementalRegressor):
+    """Pegasos on random features (regression).
+
+    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+
+    Parameters
+    ----------
+    kernel : str, default="gaussian"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        distance^2.
+    loss : str, default=None
+        One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
+        default squared for regression, hinge for two classes, softmax for more where the method has
+        it.
+    epsilon : float, default=0.1
+        Half the width of the tube of epsilon_insensitive.
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are kept in float64.
+    n_features : int, default=256
+        Number D of random features.
+    features : {"offset", "pairs"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+    project : bool, default=False
+        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Shalev-Shwartz, Singer and Srebro, "Pegasos: Primal Estimated sub-GrAdient SOlver for
+       SVM", ICML 2007.
+    .. [2] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import RPegasosRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RPegasosRegressor(
+    ...     gamma="median", nu=1e-2, epochs=20,
+    ...     loss="epsilon_insensitive", target_scaling="minmax01",
+    ... ).fit(X, y)
+    >>> model.score(X, y)
+    0.3...
+    """
+
+    method_name = "r-pegasos"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "gaussian",
+        gamma: float | str = "median",
+        loss: str | None = None,
+        epsilon: float = 0.1,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        dtype: str = "float32",
+        n_features: int = 256,
+        features: str = "offset",
+        project: bool = False,
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class MLPClassifier(Classifier):
+    """A network of dense layers, trained by Adam on the same batches (classification).
+
+    scikit-learn's multilayer perceptron, as doubly-sgd is compared with it.
+
+    Parameters
+    ----------
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    loss : {"squared", "logistic", "softmax"}, default=None
+        The loss; by default squared for regression, logistic for two classes, softmax for more.
+    layers : str, default="100"
+        Widths of the hidden layers, the first one first, with commas between them.
+    rate : float, default=0.001
+        Adam's step.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import MLPClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = MLPClassifier(epochs=20, batch=16, rate=1e-2).fit(X, y)
+    >>> model.score(X, y)
+    0.9...
+    """
+
+    method_name = "mlp"
+
+    def __init__(
+        self,
+        *,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        loss: str | None = None,
+        layers: str = "100",
+        rate: float = 0.001,
+        dtype: str = "float64",
+        scaling: str = "minmax01",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class MLPRegressor(Regressor):
+    """A network of dense layers, trained by Adam on the same batches (regression).
+
+    scikit-learn's multilayer perceptron, as doubly-sgd is compared with it.
+
+    Parameters
+    ----------
+    nu : float, default=1e-06
+        Regularisation of the mean loss, nu/2 ||f||^2.
+    batch : int, default=256
+        Rows of a step.
+    epochs : int, default=1
+        Passes over the rows.
+    replace : bool, default=False
+        Draw the rows with replacement, as in the theorems; else every pass has each once.
+    unit : bool, default=False
+        Divide rows, once they are scaled, by their length.
+    pca : int, default=None
+        Number of principal components of the scaled rows to keep; by default all inputs.
+    pca_centred : bool, default=True
+        Principal components about the mean of the rows; else about the origin.
+    virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
+        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
+        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
+        with noise.
+    virtual_copies : int, default=None
+        Changed copies of each row, made once; by default new ones without end.
+    views : int, default=None
+        Predict by the mean over so many changed copies of a row; by default by the row.
+    budget_seconds : float, default=None
+        Seconds of training after which it ends well.
+    budget_samples : int, default=None
+        Rows after which training ends well, however many passes that takes.
+    loss : {"squared", "logistic", "softmax"}, default=None
+        The loss; by default squared for regression, logistic for two classes, softmax for more.
+    layers : str, default="100"
+        Widths of the hidden layers, the first one first, with commas between them.
+    rate : float, default=0.001
+        Adam's step.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
+        Scaling of the inputs, learnt on the training rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Dai et al., "Scalable Kernel Methods via Doubly Stochastic Gradients", NIPS 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import MLPRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = MLPRegressor(epochs=20, batch=16, rate=1e-2).fit(X, y)
+    >>> model.score(X, y)
+    0.4...
+    """
+
+    method_name = "mlp"
+
+    def __init__(
+        self,
+        *,
+        nu: float = 1e-06,
+        batch: int = 256,
+        epochs: int = 1,
+        replace: bool = False,
+        unit: bool = False,
+        pca: int | None = None,
+        pca_centred: bool = True,
+        virtual: str = "none",
+        virtual_copies: int | None = None,
+        views: int | None = None,
+        budget_seconds: float | None = None,
+        budget_samples: int | None = None,
+        loss: str | None = None,
+        layers: str = "100",
+        rate: float = 0.001,
+        dtype: str = "float64",
+        scaling: str = "minmax01",
+        target_scaling: str = "none",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())

@@ -6,10 +6,42 @@ import sys
 
 import click
 
+from rfx.errors import quoted
+from rfx.numerals import is_not_finite, is_number
 from rfx.options import Path as LamPath
 
 
-class Count(click.IntRange):
+class _Strict(click.ParamType):
+    """Takes as a number what `rfx.numerals` does; mixed into click's types of numbers."""
+
+    def convert(self, value, param, ctx):
+        if isinstance(value, str) and not (is_number(value.strip()) or is_not_finite(value.strip())):
+            self.fail(f"{quoted(value)} is not a valid {self.name}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Whole(_Strict, click.types.IntParamType):
+    """A whole number."""
+
+    name = "whole number"
+
+
+class Real(_Strict, click.types.FloatParamType):
+    """A number."""
+
+    name = "number"
+
+
+class Positive(_Strict, click.FloatRange):
+    """A number above 0."""
+
+    name = "number"
+
+    def __init__(self):
+        super().__init__(min=0, min_open=True)
+
+
+class Count(_Strict, click.IntRange):
     """A whole number of 1 or more."""
 
     name = "whole number"

@@ -7,6 +7,8 @@ import click
 from rfx.cli.common import (
     Count,
     MethodCommand,
+    Real,
+    Whole,
     complete_data,
     complete_method,
     finish,
@@ -45,11 +47,11 @@ from rfx.cli.progress import Progress, quiet_option
 )
 @click.option(
     "--cv",
-    type=int,
+    type=Whole(),
     metavar="PARTS",
     help="Score by cross-validation over so many parts of the training rows.",
 )
-@click.option("--holdout", type=float, metavar="SHARE", help="Score on this share of the training rows by a model without it.")
+@click.option("--holdout", type=Real(), metavar="SHARE", help="Score on this share of the training rows by a model without it.")
 @click.option(
     "--calibrate",
     type=click.Choice(["platt", "isotonic"]),

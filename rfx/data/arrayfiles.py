@@ -11,9 +11,10 @@ import scipy.sparse
 
 from rfx import model
 from rfx.data import archives, parquetpages
-from rfx.data.csvtext import ABSENT, is_number
+from rfx.data.csvtext import ABSENT
 from rfx.data.table import Table, Words, joined, words_of_numbers
 from rfx.errors import DataError
+from rfx.numerals import is_number
 
 # What the two arrays of an .npz file may be called.
 _INPUTS, _TARGETS, _NAMES = ("X", "x", "data"), ("y", "target", "labels"), ("feature_names", "columns")

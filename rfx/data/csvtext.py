@@ -18,8 +18,8 @@ from rfx.compiled import njit
 from rfx.data import encodings
 from rfx.data.header import CELLS, ROWS, Guess, guess
 from rfx.data.table import Table, Words, joined
-from rfx.data.written import is_number
 from rfx.errors import DataError
+from rfx.numerals import is_number
 
 CHUNK = 8 << 20  # bytes that are parsed together
 LONGEST_RECORD = 64 << 20

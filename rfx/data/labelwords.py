@@ -5,10 +5,11 @@ Such a text is rewritten with numbers as labels for the reader of strict text.
 
 import re
 import warnings
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 import numpy as np
 
+from rfx import numerals
 from rfx.data import tasks
 from rfx.data.table import Words
 from rfx.data.tasks import number_text
@@ -24,7 +25,6 @@ _HEAD = 1 << 16
 _FIRST = re.compile(rb"^[ \t\r]*+([^ \t\r\n#]++)", re.MULTILINE)
 _WORD = re.compile(rb"(?:[A-Za-z_]|[^\x00-\x7f])[^:\x00]*+")
 _NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?")
 _ENTRY = re.compile(rb"[0-9]++:")
 
 
@@ -36,11 +36,9 @@ def is_shortest(text: str) -> bool:
 
 def value(text: str) -> Decimal | None:
     """The exact number that a text spells; None where it is no number."""
-    if _NUMBER.fullmatch(text) is None:
-        return None
     try:
-        return Decimal(text)
-    except InvalidOperation:  # an exponent of very many digits
+        return numerals.exact(text) if numerals.is_number(text) else None
+    except ValueError:  # an exponent of very many digits
         return None
 
 
@@ -198,7 +196,7 @@ def decided(words: Words, y, task: str | None, name: str) -> tuple[list[str] | N
 
 def printed(text: str) -> bool:
     """Whether a label is a number, spelled as rfx prints it."""
-    return _NUMBER.fullmatch(text) is not None and is_shortest(text)
+    return numerals.is_number(text) and is_shortest(text)
 
 
 def no_number(place: str, word: str, what: str = "the label") -> DataError:

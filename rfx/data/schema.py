@@ -14,6 +14,7 @@ from rfx.data.reading import FileFormat
 from rfx.data.table import Table, Words, check_finite, words_of_numbers
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
+from rfx.numerals import is_number
 
 # Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
 _SPARSE_WIDTH = 256
@@ -314,7 +315,7 @@ def _numbers(table, position, values, form=None):
         numbers = form.read(values.values)
     else:
         comma = written.Form("numbers", ",")
-        plain = [written.is_number(word) for word in values.values]
+        plain = [is_number(word) for word in values.values]
         numbers = np.array([float(word) if good else np.nan for word, good in zip(values.values, plain)])
         if table.decimal == "," and not all(plain):
             numbers = np.where(plain, numbers, comma.read(values.values))

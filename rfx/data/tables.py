@@ -20,6 +20,7 @@ from rfx.data.schema import Input, Schema, encode_labels, places
 from rfx.data.table import Table, Words
 from rfx.data.tasks import FEWEST_NUMBERS
 from rfx.errors import DataError, UsageError
+from rfx.numerals import is_number
 
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",
@@ -93,7 +94,7 @@ class File:
             return named
         kind = kind_of_content(head)
         plain = labelwords.recognised(head) or labelwords.lacking(head)
-        return "csv" if table and kind == "libsvm" and not _has_entry(head) and (plain or csvtext.is_number(_first(head))) else kind
+        return "csv" if table and kind == "libsvm" and not _has_entry(head) and (plain or is_number(_first(head))) else kind
 
     def open(self):
         """A binary handle on the content, unpacked where that is text."""

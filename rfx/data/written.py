@@ -12,7 +12,8 @@ from decimal import Decimal
 
 import numpy as np
 
-_NUMBER = re.compile(r"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?")
+from rfx.numerals import is_number
+
 _TRUTHS = {"true": "True", "false": "False"}
 _LONGEST = 60  # characters of the longest text that is looked at for a number or a date
 # Signs and codes of currencies. A code is not followed by another letter.
@@ -145,8 +146,7 @@ class Form:
             raise ValueError("a column's form is unknown")
 
     def _number(self, word):
-        number, parts = _NUMBER.fullmatch(word), None
-        if number is None or self.decimal != "." or self.sign == "%":
+        if not is_number(word) or self.decimal != "." or self.sign == "%":
             parts = _parts(word)
             if parts is None or (parts.sign and parts.sign != self.sign):
                 return np.nan
@@ -195,11 +195,6 @@ def _parts(word) -> _Parts | None:
     body = found["body"].strip()
     styles = sum(1 << i for i, style in enumerate(_STYLES) if style[2].fullmatch(body))
     return _Parts(around or minus == ["-"], body, "".join(signs), styles) if styles else None
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a plain number, with a decimal point and without marks between thousands."""
-    return _NUMBER.fullmatch(text) is not None
 
 
 def truth(text: str) -> str | None:

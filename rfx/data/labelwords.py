@@ -13,6 +13,7 @@ from rfx import numerals
 from rfx.data import tasks
 from rfx.data.table import Words
 from rfx.data.tasks import number_text
+from rfx.data.written import amount
 from rfx.errors import DataError, RfxWarning
 
 # The task of rows that are only written anew: labels keep their spelling, and nothing is guessed.
@@ -45,23 +46,30 @@ def value(text: str) -> Decimal | None:
 def matched(words: list[str], labels: list[str]) -> list[int]:
     """The place among the labels of each word, -1 where it is none of them.
 
-    By the spelling, of which a plus sign is no part; else, of a word that is a number, the only label that is the same number: 1.0 is 1.
+    By the spelling, of which a plus sign is no part; else, of a word that is a number, the only label that is the same number:
+    1.0 is 1, and 10.0% is 10%.
     """
     places = {label: place for place, label in enumerate(labels)}
-    same: dict[Decimal | None, list[int]] = {}
+    same: dict[Decimal | tuple[str, float] | None, list[int]] = {}
     words = [word if word in places else unsigned(word) for word in words]
     if any(word not in places for word in words):
         for place, label in enumerate(labels):
-            same.setdefault(value(label), []).append(place)
+            same.setdefault(_quantity(label), []).append(place)
         same.pop(None, None)
 
     def place_of(word):
         if word in places:
             return places[word]
-        found = same.get(value(word), ())
+        found = same.get(_quantity(word), ())
         return found[0] if len(found) == 1 else -1
 
     return [place_of(word) for word in words]
+
+
+def _quantity(word: str) -> Decimal | tuple[str, float] | None:
+    """What two spellings of one label have in common: the number that they are, with its sign of percent or of a currency."""
+    exact = value(word)
+    return amount(word) if exact is None else exact
 
 
 def unsigned(word: str) -> str:
@@ -155,9 +163,10 @@ class Spellings:
             return None, task or "regression"
         if self.full:
             raise DataError(f"the labels of {name} have more than {self.most:,} spellings, too many for classes; set --task regression")
-        if None in self.numbers.values():
+        numbers = {word: number for word, number in self.numbers.items() if number is not None}
+        if len(numbers) < len(self.numbers):
             return ascending(self.counts), task
-        if task == "regression" or all(map(printed, self.counts)):
+        if task == "regression" or all(printed(word) and word == number_text(number) for word, number in numbers.items()):
             return None, task
         if task == KEPT and not are_numbers(self.counts):
             return None, task
@@ -175,7 +184,8 @@ class Spellings:
         """(labels or None, task) of classes, with a warning of labels that are the same number."""
         exact: dict = {}
         for label in labels:
-            exact.setdefault(value(label), []).append(label)
+            number = value(label)
+            exact.setdefault(self.numbers[label] if number is None else number, []).append(label)
         twice = next((same for same in exact.values() if len(same) > 1), None)
         if twice is None or task == KEPT:
             return labels, task

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -246,8 +247,8 @@ class Learner:
             labels, form = seen.labels(self.n_rows, table.decimal)
         except _Trouble as trouble:
             raise DataError(f"{trouble.sentence(table, self.target)}; correct the cells, or name another column with --target") from None
-        if form is not None and form.kind == "numbers":
-            log.warning("%s: the targets are read as numbers: %s", table.name, seen.example(form))
+        if form is not None and self.regression:
+            say_targets(form, seen.words or (), table.name)
         if labels is not None and self.regression:
             seen.check_numbers(table.name)
             labels = None
@@ -543,9 +544,12 @@ class _Seen:
 
     def example(self, form) -> str:
         """A text of the column and the number that it is."""
-        assert self.words is not None
-        word = next((word for word in self.words if self.kinds[word] == "written"), next(iter(self.words)))
-        return f"{word!r:.80} is {written.shortest(float(form.read([word])[0]))}"
+        return written.example(self.words or (), form)
+
+
+def say_targets(form: written.Form, words: Iterable[str], name: str) -> None:
+    """Say that targets, written as these words are, became numbers."""
+    log.warning("%s: the targets are read as numbers: %s", name, written.example(words, form))
 
 
 def _flags(values) -> bool:

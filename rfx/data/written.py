@@ -202,6 +202,22 @@ def truth(text: str) -> str | None:
     return _TRUTHS.get(text.lower()) if 4 <= len(text) <= 5 else None
 
 
+def amount(text: str) -> tuple[str, float] | None:
+    """The sign, such as `%`, and the number of a text that has one and may be read in one way only."""
+    parts = _parts(text)
+    if parts is None or not parts.sign:
+        return None
+    read = {parts.value(*style[:2]) for i, style in enumerate(_STYLES) if parts.styles >> i & 1}
+    return (parts.sign, read.pop()) if len(read) == 1 else None
+
+
+def example(words: Iterable[str], form: Form) -> str:
+    """One of the texts of a column of that form, and the number that it is; if possible one with a sign or marks."""
+    words = list(words)
+    word = next((word for word in words if kind(word) == "written"), words[0])
+    return f"{word!r:.80} is {shortest(float(form.read([word])[0]))}"
+
+
 def _truth_number(word):
     if is_number(word):
         return float(word)

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import shlex
 import sys
 
 import click
@@ -48,6 +50,24 @@ class Count(_Strict, click.IntRange):
 
     def __init__(self):
         super().__init__(min=1)
+
+
+class OutputFile(click.ParamType):
+    """The name of a file to write; such as: one that a message may propose."""
+
+    name = "file"
+
+    def __init__(self, such_as: str):
+        self.such_as = such_as
+
+    def convert(self, value, param, ctx):
+        from rfx import files
+        from rfx.errors import UsageError
+
+        if files.names_folder(value):
+            shown = shlex.quote(os.path.join(value, self.such_as))
+            raise UsageError(f"{param.opts[0]} is {value}, a folder, but a file name is needed, such as {shown}")
+        return value
 
 
 class DeclaredCommand(click.Command):

@@ -7,6 +7,7 @@ import click
 from rfx.cli.common import (
     Count,
     MethodCommand,
+    OutputFile,
     Real,
     Whole,
     complete_data,
@@ -64,11 +65,9 @@ from rfx.cli.progress import Progress, quiet_option
     help="Weights of the training rows in this file, one a line: a row of weight 2 counts as two (rf, kernel and others).",
 )
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
-@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
-@click.option(
-    "--trace", type=click.Path(dir_okay=False), default=None, help="Append what the solver reports step by step to this CSV file."
-)
+@click.option("--model", type=OutputFile("model.npz"), default=None, help="Write the model to this file.")
+@click.option("--results", type=OutputFile("results.csv"), default=None, help="Append the run's row to this CSV file.")
+@click.option("--trace", type=OutputFile("trace.csv"), default=None, help="Append what the solver reports step by step to this CSV file.")
 @click.option("--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too.")
 @reading_options
 @strict_option
@@ -80,7 +79,7 @@ from rfx.cli.progress import Progress, quiet_option
 )
 @click.option(
     "--checkpoint",
-    type=click.Path(dir_okay=False),
+    type=OutputFile("checkpoint.npz"),
     default=None,
     help="Write all that going on takes to this file (doubly-sgd and its kind).",
 )

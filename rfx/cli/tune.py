@@ -9,6 +9,7 @@ import click
 from rfx.cli.common import (
     Count,
     MethodCommand,
+    OutputFile,
     Positive,
     Real,
     Whole,
@@ -74,8 +75,8 @@ def _methods():
     help="About how long it may take, the model of all rows included.",
 )  # fmt: skip
 @click.option("--trials", type=Count(), default=None, help="Most combinations of options to try; lambdas of one path count as one.")
-@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Keep every trial in this CSV file, and resume from it.")
-@click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model, of all training rows, to this file.")
+@click.option("--results", type=OutputFile("results.csv"), default=None, help="Keep every trial in this CSV file, and resume from it.")
+@click.option("--model", type=OutputFile("model.npz"), default=None, help="Write the model, of all training rows, to this file.")
 @reading_options
 @strict_option
 @quiet_option

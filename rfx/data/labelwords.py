@@ -13,7 +13,7 @@ from rfx import numerals
 from rfx.data import tasks
 from rfx.data.table import Words
 from rfx.data.tasks import number_text
-from rfx.data.written import amount
+from rfx.data.written import amount, truth
 from rfx.errors import DataError, RfxWarning
 
 # The task of rows that are only written anew: labels keep their spelling, and nothing is guessed.
@@ -47,10 +47,11 @@ def matched(words: list[str], labels: list[str]) -> list[int]:
     """The place among the labels of each word, -1 where it is none of them.
 
     By the spelling, of which a plus sign is no part; else, of a word that is a number, the only label that is the same number:
-    1.0 is 1, and 10.0% is 10%.
+    1.0 is 1, and 10.0% is 10%. Truth values are the same in any case, and 1 and 0 where all labels are truth values.
     """
     places = {label: place for place, label in enumerate(labels)}
-    same: dict[Decimal | tuple[str, float] | None, list[int]] = {}
+    same: dict[Decimal | tuple[str, float] | str | None, list[int]] = {}
+    truths = all(truth(label) is not None for label in labels)
     words = [word if word in places else unsigned(word) for word in words]
     if any(word not in places for word in words):
         for place, label in enumerate(labels):
@@ -60,16 +61,18 @@ def matched(words: list[str], labels: list[str]) -> list[int]:
     def place_of(word):
         if word in places:
             return places[word]
-        found = same.get(_quantity(word), ())
+        quantity = _quantity(word)
+        found = same.get(str(quantity == 1) if truths and quantity in (0, 1) else quantity, ())
         return found[0] if len(found) == 1 else -1
 
     return [place_of(word) for word in words]
 
 
-def _quantity(word: str) -> Decimal | tuple[str, float] | None:
-    """What two spellings of one label have in common: the number that they are, with its sign of percent or of a currency."""
+def _quantity(word: str) -> Decimal | tuple[str, float] | str | None:
+    """What two spellings of one label have in common: the number that they are, with its sign of percent or of a currency,
+    or the truth value."""
     exact = value(word)
-    return amount(word) if exact is None else exact
+    return exact if exact is not None else truth(word) or amount(word)
 
 
 def unsigned(word: str) -> str:

@@ -407,7 +407,8 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
 
 
 def _numbers_known(table, position, values):
-    numbers = _numbers(table, position, values)
+    truths = isinstance(values, Words) and all(written.truth(word) is not None for word in values.values)
+    numbers = _numbers(table, position, values, written.Form("truth") if truths else None)
     if np.isnan(numbers).any():
         raise _missing(table, position, int(np.argmax(np.isnan(numbers))), hint=False)
     return numbers

@@ -143,6 +143,9 @@ def test_a_column_without_a_name_that_is_no_row_number_is_an_input(tmp_path, cap
     (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},\n" for a, y in zip(A, Y)))
     assert load(tmp_path / "t.csv", reading=Reading(target="y")).schema.titles() == ["a"]
     assert "column 3 of" in caplog.text and "left out: no name and no value" in caplog.text
+    assert load(tmp_path / "t.csv").schema.target == ("y", 1)
+    assert "are column 'y', the last that has a name; --target" in caplog.text
+    (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},{y}\n" for a, y in zip(A, Y)))
     with pytest.raises(DataError, match="the last, has no name; name the column of the targets with --target"):
         load(tmp_path / "t.csv")
 

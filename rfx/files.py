@@ -69,13 +69,18 @@ def _status(path, stream):
     return os.fstat(stream) if str(path) == "-" else os.stat(path)
 
 
+def names_folder(path) -> bool:
+    """Whether an output's name is that of a folder: of one that is there, or one that ends as no file's does."""
+    return os.path.isdir(path) or os.fspath(path).endswith(os.sep)
+
+
 def check(path) -> None:
     """Raise the OSError with which `whole` would fail at once for `path`; nothing is made or changed."""
     if not str(path):
         raise OSError(errno.ENOENT, "a file name is needed")
+    if names_folder(path):
+        raise OSError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}; a file name is needed")
     path = Path(path)
-    if path.is_dir():
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     place = path if _is_special(path) else _target(path).parent
     os.stat(place)
     if not _is_special(path) and not place.is_dir():

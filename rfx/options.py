@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from rfx import numerals
 from rfx.errors import UsageError, quoted
 
 
@@ -21,7 +22,7 @@ class Path:
     def values(text: str) -> list[float]:
         """The grid from high to low; ValueError when the text is no grid."""
         first, last, steps = str(text).split(":")
-        high, low, count = float(first), float(last), int(steps)
+        high, low, count = numerals.real(first), numerals.real(last), numerals.whole(steps)
         if not (math.inf > high > low > 0 and 2 <= count <= Path.MOST):
             raise ValueError(text)
         shares = [step / (count - 1) for step in range(count)]
@@ -60,9 +61,9 @@ class LabelWeights:
                 raise ValueError(text)
             quoted, plain, weight, comma = pair.groups()
             label = plain if quoted is None else quoted.replace('""', '"')
-            if label in found or not math.inf > float(weight) >= 0:
+            if label in found or not math.inf > numerals.real(weight) >= 0:
                 raise ValueError(text)
-            found[label], at, more = float(weight), pair.end(), bool(comma)
+            found[label], at, more = numerals.real(weight), pair.end(), bool(comma)
         return found
 
 
@@ -72,7 +73,7 @@ class Widths:
     @staticmethod
     def values(text: str) -> list[int]:
         """The sizes; ValueError when one is not from 1 to a million."""
-        found = [int(word) for word in str(text).split(",")]
+        found = [numerals.whole(word) for word in str(text).split(",")]
         if not all(0 < width <= 10**6 for width in found):
             raise ValueError(text)
         return found
@@ -164,15 +165,20 @@ class Option:
             raise UsageError(f"{self._refusal(value)}; did you mean {near[0]}?") if near else self._refusal(value)
         try:
             # whole numbers are never rounded on their way: a float holds 15 digits
-            number = float(value) if self.kind is float else decimal.Decimal(str(value))
+            number = self._number(value)
             if isinstance(value, bool) or not math.isfinite(number):
                 raise self._refusal(value)
-        except (TypeError, ValueError, decimal.InvalidOperation):
+        except (TypeError, ValueError):
             raise self._refusal(value) from None
         too_low = number <= self.low if self.open_low else number < self.low
         if too_low or number > self.high or (self.kind is int and number % 1):
             raise self._refusal(value)
         return self.kind(number)
+
+    def _number(self, value: Any) -> float | decimal.Decimal:
+        if self.kind is float:
+            return numerals.real(value) if isinstance(value, str) else float(value)
+        return numerals.exact(str(value))
 
     def _refusal(self, value) -> UsageError:
         return UsageError(f"{self.flag} is {quoted(value)}; it must be {self.expects()}")

@@ -37,6 +37,7 @@ ROOMS = [
         "terminal",
         "interrupts",
         "errors",
+        "numerals",
         "env",
         "parallel",
         "counters",

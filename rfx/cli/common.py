@@ -4,24 +4,76 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from rfx.errors import quoted
+from rfx.numerals import is_not_finite, is_number
 from rfx.options import Path as LamPath
 
 if TYPE_CHECKING:
     from rfx.records.result import Result
 
 
-class Count(click.IntRange):
+class _Strict(click.ParamType):
+    """Takes as a number what `rfx.numerals` does; mixed into click's types of numbers."""
+
+    def convert(self, value, param, ctx):
+        if isinstance(value, str) and not (is_number(value.strip()) or is_not_finite(value.strip())):
+            self.fail(f"{quoted(value)} is not a valid {self.name}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Whole(_Strict, click.types.IntParamType):
+    """A whole number."""
+
+    name = "whole number"
+
+
+class Real(_Strict, click.types.FloatParamType):
+    """A number."""
+
+    name = "number"
+
+
+class Positive(_Strict, click.FloatRange):
+    """A number above 0."""
+
+    name = "number"
+
+    def __init__(self):
+        super().__init__(min=0, min_open=True)
+
+
+class Count(_Strict, click.IntRange):
     """A whole number of 1 or more."""
 
     name = "whole number"
 
     def __init__(self):
         super().__init__(min=1)
+
+
+class OutputFile(click.ParamType):
+    """The name of a file to write; such as: one that a message may propose."""
+
+    name = "file"
+
+    def __init__(self, such_as: str):
+        self.such_as = such_as
+
+    def convert(self, value, param, ctx):
+        from rfx import files
+        from rfx.errors import UsageError
+
+        if files.names_folder(value):
+            shown = shlex.quote(os.path.join(value, self.such_as))
+            raise UsageError(f"{param.opts[0]} is {value}, a folder, but a file name is needed, such as {shown}")
+        return value
 
 
 class DeclaredCommand(click.Command):

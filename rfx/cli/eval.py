@@ -3,6 +3,7 @@
 import click
 
 from rfx.cli.common import (
+    OutputFile,
     complete_data,
     finish,
     json_option,
@@ -26,7 +27,7 @@ from rfx.cli.common import (
     help="A data set's name (its test part is used), a file, or -.",
 )
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the row to this CSV file.")
+@click.option("--results", type=OutputFile("results.csv"), default=None, help="Append the row to this CSV file.")
 @text_options
 @strict_option
 @threads_option
@@ -56,10 +57,12 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     X, y = rows_for(method, dataset, Reading(header=header, encoding=encoding, zero_based=zero_based or None), split, strict)
     evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.result(method, os.path.getsize(model), evaluation)
+    # a model that was trained in Python does not know the name of its data
+    taught = row.dataset or "trained in Python"
     row = replace(row, dataset=row.dataset or os.path.basename(dataset))
     if results is not None:
         results_file.append(results, row)
-    print_row(row, as_json)
+    print_row(row if as_json else replace(row, dataset=taught), as_json)
     if not as_json:
         print_measures(row.params["measures"])
     finish([row])

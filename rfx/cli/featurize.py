@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import DeclaredCommand, force_option, named, reading, reading_options, threads_option
+from rfx.cli.common import DeclaredCommand, Whole, force_option, named, reading, reading_options, threads_option
 from rfx.fitting.options import GAMMA, SCALINGS
 
 
@@ -36,7 +36,12 @@ class MapCommand(DeclaredCommand):
     help="The kernel whose features are written, or another name of a map; they are listed below.",
 )
 @click.option(
-    "-n", "--n-features", type=int, default=1000, show_default=True, help="Number of features; binning: of grids, a feature for each bin."
+    "-n",
+    "--n-features",
+    type=Whole(),
+    default=1000,
+    show_default=True,
+    help="Number of features; binning: of grids, a feature for each bin.",
 )
 @click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Where to write; - is standard output.")
 @click.option("--gamma", default="paper", show_default=True, metavar="VALUE", help="Bandwidth: a number, paper or median.")
@@ -63,7 +68,7 @@ class MapCommand(DeclaredCommand):
     default=None,
     help="Use the scaling and the features of this model instead (all options but -o are then the model's).",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the features.")
+@click.option("--seed", type=Whole(), default=0, show_default=True, help="Seed of the features.")
 @reading_options
 @force_option
 @threads_option

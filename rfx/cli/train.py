@@ -7,6 +7,9 @@ import click
 from rfx.cli.common import (
     Count,
     MethodCommand,
+    OutputFile,
+    Real,
+    Whole,
     complete_data,
     complete_method,
     finish,
@@ -45,11 +48,11 @@ from rfx.cli.progress import Progress, quiet_option
 )
 @click.option(
     "--cv",
-    type=int,
+    type=Whole(),
     metavar="PARTS",
     help="Score by cross-validation over so many parts of the training rows.",
 )
-@click.option("--holdout", type=float, metavar="SHARE", help="Score on this share of the training rows by a model without it.")
+@click.option("--holdout", type=Real(), metavar="SHARE", help="Score on this share of the training rows by a model without it.")
 @click.option(
     "--calibrate",
     type=click.Choice(["platt", "isotonic"]),
@@ -62,11 +65,9 @@ from rfx.cli.progress import Progress, quiet_option
     help="Weights of the training rows in this file, one a line: a row of weight 2 counts as two (rf, kernel and others).",
 )
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model to this file.")
-@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Append the run's row to this CSV file.")
-@click.option(
-    "--trace", type=click.Path(dir_okay=False), default=None, help="Append what the solver reports step by step to this CSV file."
-)
+@click.option("--model", type=OutputFile("model.npz"), default=None, help="Write the model to this file.")
+@click.option("--results", type=OutputFile("results.csv"), default=None, help="Append the run's row to this CSV file.")
+@click.option("--trace", type=OutputFile("trace.csv"), default=None, help="Append what the solver reports step by step to this CSV file.")
 @click.option("--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too.")
 @reading_options
 @strict_option
@@ -78,7 +79,7 @@ from rfx.cli.progress import Progress, quiet_option
 )
 @click.option(
     "--checkpoint",
-    type=click.Path(dir_okay=False),
+    type=OutputFile("checkpoint.npz"),
     default=None,
     help="Write all that going on takes to this file (doubly-sgd and its kind).",
 )

@@ -9,6 +9,10 @@ import click
 from rfx.cli.common import (
     Count,
     MethodCommand,
+    OutputFile,
+    Positive,
+    Real,
+    Whole,
     complete_data,
     finish,
     force_option,
@@ -58,8 +62,8 @@ def _methods():
 @click.option("--data", "dataset", required=True, metavar="NAME|FILE", shell_complete=complete_data, help="A data set's name or a file.")
 @click.option("--test", default=None, metavar="NAME|FILE", help="Score the model on these rows; no choice is made on them.")
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--cv", type=int, metavar="PARTS", help="Judge by cross-validation over so many parts in the last round.")
-@click.option("--holdout", type=float, metavar="SHARE", help="Judge by this share of the training rows.  [default: 0.2]")
+@click.option("--cv", type=Whole(), metavar="PARTS", help="Judge by cross-validation over so many parts in the last round.")
+@click.option("--holdout", type=Real(), metavar="SHARE", help="Judge by this share of the training rows.  [default: 0.2]")
 @click.option(
     "--metric",
     type=click.Choice(["accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"]),
@@ -67,12 +71,12 @@ def _methods():
 )
 @click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels, too.")
 @click.option(
-    "--budget-seconds", "budget", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True,
+    "--budget-seconds", "budget", type=Positive(), default=300.0, show_default=True,
     help="About how long it may take, the model of all rows included.",
 )  # fmt: skip
 @click.option("--trials", type=Count(), default=None, help="Most combinations of options to try; lambdas of one path count as one.")
-@click.option("--results", type=click.Path(dir_okay=False), default=None, help="Keep every trial in this CSV file, and resume from it.")
-@click.option("--model", type=click.Path(dir_okay=False), default=None, help="Write the model, of all training rows, to this file.")
+@click.option("--results", type=OutputFile("results.csv"), default=None, help="Keep every trial in this CSV file, and resume from it.")
+@click.option("--model", type=OutputFile("model.npz"), default=None, help="Write the model, of all training rows, to this file.")
 @reading_options
 @strict_option
 @quiet_option

@@ -16,6 +16,7 @@ from rfx.data import archives, encodings, tables
 from rfx.data.libsvm import labelled
 from rfx.data.libsvm.scan import LONGEST_LINE
 from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords
+from rfx.data.tabular.written import Form
 from rfx.errors import DataError, UsageError
 
 CHUNK = 8 << 20  # bytes of a text that are parsed together
@@ -264,9 +265,9 @@ class TableRanges:
             if table is not None:
                 yield table
 
-    def spellings(self, piece, position: int) -> labelwords.Spellings:
-        """How the targets of a piece, which are read as words, are spelled."""
-        return tables.spellings(self.tables(piece), position)
+    def spellings(self, piece, how: tuple[int, Form | None]) -> labelwords.Spellings:
+        """How the targets of a piece, which are read as words, are spelled; how: their position, and how they become numbers."""
+        return tables.spellings(self.tables(piece), *how)
 
     def chunks(self, piece):
         """(X, y) of the rows of a piece, as the schema has them."""

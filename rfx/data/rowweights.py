@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from rfx import files
+from rfx import files, numerals
 from rfx.data import encodings
 from rfx.errors import DataError
 
@@ -33,7 +33,7 @@ def read(path, count: int) -> np.ndarray:
 
 def _number(path, number, line) -> float:
     try:
-        value = float(line)
+        value = numerals.real(line)
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:

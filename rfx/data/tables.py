@@ -5,6 +5,7 @@ By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, w
 
 import io
 import logging
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +18,13 @@ from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
 from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords
 from rfx.data.tabular.header import is_value
-from rfx.data.tabular.learner import learn
+from rfx.data.tabular.learner import learn, say_targets
 from rfx.data.tabular.schema import Input, Schema, encode_labels, places
 from rfx.data.tabular.table import Table, Words
+from rfx.data.tabular.written import Form
 from rfx.data.tasks import FEWEST_NUMBERS
 from rfx.errors import DataError, UsageError
+from rfx.numerals import is_number
 
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",
@@ -95,7 +98,7 @@ class File:
             return named
         kind = kind_of_content(head)
         plain = labelwords.recognised(head) or labelwords.lacking(head)
-        return "csv" if table and kind == "libsvm" and not _has_entry(head) and (plain or csvtext.is_number(_first(head))) else kind
+        return "csv" if table and kind == "libsvm" and not _has_entry(head) and (plain or is_number(_first(head))) else kind
 
     def open(self):
         """A binary handle on the content, unpacked where that is text."""
@@ -161,8 +164,8 @@ class File:
     def _forced(self, titles, named, schema, reading) -> frozenset[int]:
         """The positions of the columns of arrays or Parquet that are words by the schema, the targets' one behind where it is not
         among the titles."""
-        if schema is None and self.kind == "parquet":
-            return words_of(csvtext.Dialect(",", True, tuple(titles), self.name), None, reading)
+        if schema is None and titles:
+            return words_of(csvtext.Dialect(",", named, tuple(titles), self.name), None, reading)
         if schema is None or schema.inputs is None:
             return frozenset() if schema is None or schema.labels is None else frozenset({len(titles)})
         at = schema.target[1] if schema.target else len(titles)
@@ -332,8 +335,11 @@ def plain_rows(content, name: str, task: str | None = None):
         raise DataError(f"{name} has no targets y")
     if getattr(column, "ndim", 1) == 2:
         return X, column, None
-    table = Table(name, ["y"], True, [column])
+    table = _targets(column, name)
     if isinstance(column, Words):
+        column = table.settled(0)
+        if (column.codes < 0).any():
+            raise DataError(f"{table.place(int(np.argmax(column.codes < 0)))}: its target has no value; give it one")
         words = {column.values[code] for code in column.codes if code >= 0}
         same = labelwords.are_numbers(words)
         if task == "regression" and not same:
@@ -345,13 +351,18 @@ def plain_rows(content, name: str, task: str | None = None):
     return X, encode_labels(table, 0, None), None
 
 
+def _targets(column, name: str) -> Table:
+    """The table of a column of targets alone, of an array."""
+    return Table(name, ["y"], True, [column], doubtful=csvtext.DOUBTFUL)
+
+
 def _spelled(file: File, content: Table, position: int, y, train, task):
     """(column of targets or None, labels or None, task) of numbers y (n,), those of the training rows, as classes have them.
 
     The column is words where some are not spelled as rfx prints numbers. task: as given, or guessed here.
     """
     column = content.columns[position]
-    if task == "regression" or not (content.texts or isinstance(column, Words) or _beyond_doubles(y)):
+    if task == "regression" or not (content.texts or isinstance(column, Words) or _beyond_doubles(y) or _of_floats(y)):
         return None, None, task
     if task in (None, labelwords.KEPT) and len(np.unique(y)) > FEWEST_NUMBERS and not _beyond_doubles(y):
         return None, None, task
@@ -364,15 +375,29 @@ def _spelled(file: File, content: Table, position: int, y, train, task):
 
 def asks_spelling(schema: Schema, task: str | None) -> bool:
     """Whether targets that a schema has as numbers may be classes, which keep their spelling."""
-    return schema.labels is None and schema.target_form is None and task != "regression"
+    return schema.labels is None and task != "regression"
 
 
-def spellings(parts, position: int) -> labelwords.Spellings:
-    """How the targets of tables are spelled whose column of targets, at this position, was read as words."""
+def with_labels(schema: Schema, labels: list[str] | None, words: Iterable[str], name: str) -> Schema:
+    """The schema with the labels that its targets' spelling gave; None: they stay numbers, of which a person is told where they are
+    written as these words are."""
+    if labels is not None:
+        return replace(schema, labels=labels, target_form=None)
+    if schema.target_form is not None:
+        say_targets(schema.target_form, words, name)
+    return schema
+
+
+def spellings(parts, position: int, form: Form | None = None) -> labelwords.Spellings:
+    """How the targets of tables are spelled whose column of targets, at this position, was read as words.
+
+    form: how these become numbers; None: as they are.
+    """
     found = labelwords.Spellings(labelwords.MOST)
     for table in parts:
         words = table.columns[position]
-        found.add(words, csvtext.numbers_of(words.values, table.decimal == ","))
+        read = csvtext.numbers_of(words.values, table.decimal == ",") if form is None else form.read(words.values).tolist()
+        found.add(words, read)
         if found.full:
             break
     return found
@@ -380,6 +405,12 @@ def spellings(parts, position: int) -> labelwords.Spellings:
 
 def _beyond_doubles(y) -> bool:
     return bool(np.abs(y).max() >= 2.0**53)
+
+
+def _of_floats(y) -> bool:
+    """Whether numbers may be those of a shorter type, which prints them in fewer digits: 0.1 rather than 0.10000000149011612."""
+    with np.errstate(over="ignore"):
+        return bool((y.astype(np.float32) == y).all() and (y != np.round(y)).any())
 
 
 def training_rows(path, reading: Reading, cut, task: str | None = None):
@@ -399,13 +430,15 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
         rows = content if train is None else content.rows(train)
         schema = replace(learn(rows, reading, task == "regression"), format=file.format)
         first = schema.encode(rows)
-        if schema.labels is None and schema.target_form is None:
+        if asks_spelling(schema, task):
             assert schema.target is not None
             position = schema.target[1]
             words, labels, task = _spelled(file, content, position, first[1], train, task)
+            column = content.columns[position]
+            schema = with_labels(schema, labels, column.values if isinstance(column, Words) else (), file.name)
             if labels is not None:
                 columns = [words if place == position else column for place, column in enumerate(content.columns)]
-                content, schema = replace(content, columns=columns), replace(schema, labels=labels)
+                content = replace(content, columns=columns)
                 rows = content if train is None else content.rows(train)
                 first = first[0], encode_labels(rows, position, labels)
         return first, (None, None) if test is None else schema.encode(content.rows(test)), schema, _gaps(rows, reading), task
@@ -478,9 +511,9 @@ def other_rows(path, schema: Schema | None, n_inputs, reading=None, letters=None
         if targets == "ignored":
             return X, None
         if isinstance(column, Words):
-            return X, places(column, _labels(schema, column, file.name), file.name)
+            return X, encode_labels(_targets(column, file.name), 0, _labels(schema, column, file.name))
         if schema is not None and schema.labels is not None:
-            return X, encode_labels(Table(file.name, ["y"], True, [column]), 0, schema.labels)
+            return X, encode_labels(_targets(column, file.name), 0, schema.labels)
         return X, plain_rows(content, file.name)[1]
     zero_based = index_base(reading, known, file.name)
     labels = svmlight.Labels(None if schema is None else schema.labels, known=True, optional=targets == "ignored")

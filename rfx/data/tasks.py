@@ -14,8 +14,9 @@ _SMALLEST_SHARE = 0.1  # of a class, in what it would have if all had as many ro
 
 
 def number_text(value: float) -> str:
-    """A number in the shortest digits that read back to the same float64; whole numbers without `.0`."""
-    return repr(float(value)).removesuffix(".0")
+    """A number in the shortest digits that read back to the same one of its type; whole numbers without `.0`."""
+    short = isinstance(value, (np.float16, np.float32))
+    return (str(value) if short else repr(float(value))).removesuffix(".0")
 
 
 def guess_task(y) -> str:

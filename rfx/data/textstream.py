@@ -272,11 +272,12 @@ class CsvSource(TextSource):
                 return schema
             assert schema.target is not None  # a table has one
             position = schema.target[1]
-            found = tables.spellings(csvtext.tables(self._first(head), self.shape, forced | {position}), position)
+            read = csvtext.tables(self._first(head), self.shape, forced | {position})
+            found = tables.spellings(read, position, schema.target_form)
             labels = labelled.Reader()
             self.task = labels.learn(found, self.task, self.name, self.rewindable)
             self._watched = position if labels.unknown else None
-            return replace(schema, labels=labels.names)
+            return tables.with_labels(schema, labels.names, found.counts, self.name)
 
     def _first(self, head):
         """A handle on the rows that are learnt from: all of a file, the first of what is read once."""

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import metadata
 
-from rfx import env
+from rfx import env, numerals
 from rfx._version import __distribution__, __version__
 from rfx.distributed import dask
 from rfx.errors import ClusterError, UsageError
@@ -42,9 +42,10 @@ def workers_of(where: str) -> int | None:
         return None
     if not colon:
         return len(os.sched_getaffinity(0))
-    if not count.isdecimal() or not 0 < int(count) <= 1024:
+    found = numerals.whole(count) if count.isascii() and count.isdecimal() else 0
+    if not 0 < found <= 1024:
         raise UsageError(f"--scheduler {where}: expected local:N with N processes, 1 to 1024")
-    return int(count)
+    return found
 
 
 @contextmanager

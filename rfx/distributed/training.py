@@ -200,9 +200,10 @@ def _table_reader(files, reading, pieces, workers, task):
     name, position = schema.target
     again = ranges.TableRanges(shape, forced | {position}, exact=reader.exact | {name})
     labels = labelled.Reader()
-    task = labels.learn(_spellings(again, pieces, workers, position), task, files[0].path, True)
+    found = _spellings(again, pieces, workers, (position, schema.target_form))
+    task = labels.learn(found, task, files[0].path, True)
     again = reader if labels.names is None else again
-    again.schema = replace(schema, labels=labels.names)
+    again.schema = tables.with_labels(schema, labels.names, found.counts, files[0].path)
     return again, task
 
 

@@ -35,7 +35,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NoReturn
 
-from rfx import env, methods
+from rfx import env, methods, numerals
 from rfx.data import encodings
 from rfx.data.loading import SHARE
 from rfx.data.registry import registry
@@ -200,7 +200,7 @@ def _same(value, wanted) -> bool:
         return value == wanted
     if isinstance(wanted, str) and value is not None and not isinstance(value, (str, bool)):
         try:
-            return float(wanted) == float(value)
+            return numerals.real(wanted) == float(value)
         except ValueError:
             return False
     if isinstance(value, bool) and isinstance(wanted, str):

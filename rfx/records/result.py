@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
+from rfx import numerals
 from rfx.errors import DataError, quoted
 
 # The check of an entry of params: what JSON has to what is kept; ValueError for what it can't be.
@@ -46,9 +47,9 @@ class Missing(DataError, KeyError):
 def whole(text: str) -> int:
     """A whole number of a cell, as spreadsheets write it too: 7, 7.0, 7E+00; ValueError for any other text."""
     try:
-        number = int(text)
+        number = numerals.whole(text)
     except ValueError:
-        real = float(text)
+        real = numerals.real(text)
         if not math.isfinite(real) or real != int(real):
             raise ValueError("must be a whole number") from None
         number = int(real)
@@ -59,7 +60,7 @@ def whole(text: str) -> int:
 
 def real(text: str) -> float | None:
     """A number of a cell; None for nan, which is how a measure that could not be taken is written."""
-    return _measured(float(text))
+    return _measured(numerals.real(text))
 
 
 def _measured(number: float) -> float | None:
@@ -72,7 +73,7 @@ def _measured(number: float) -> float | None:
 
 def certificate(text: str) -> float | None:
     """A gap, which is infinite where a solver has no bound."""
-    number = float(text)
+    number = numerals.real(text)
     return number if number == math.inf else real(text)
 
 
@@ -92,7 +93,7 @@ def seconds(text: str) -> float | None:
 
 
 def _penalty(text: str | float) -> float:
-    number = float(text)
+    number = numerals.real(text) if isinstance(text, str) else float(text)
     if not 0 <= number <= _MOST:
         raise ValueError(f"must be from 0 to {_MOST:g}")
     return number

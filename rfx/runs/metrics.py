@@ -26,7 +26,11 @@ def measures(method, decision, y) -> dict:
     labels = np.unique(np.concatenate([method.classes, y]))
     known = len(labels) == len(method.classes)
     two = known and len(method.classes) == 2
-    more = {"f1": float(metrics.f1_score(y, found, labels=method.classes[-1:] if two else labels, average="macro", zero_division=0))}
+    # scikit-learn takes decimals such as 0.1 for a regression's, their places for classes
+    places, own = np.searchsorted(labels, y), np.searchsorted(labels, found)
+    every = np.arange(len(labels))
+    counted = every[-1:] if two else every
+    more = {"f1": float(metrics.f1_score(places, own, labels=counted, average="macro", zero_division=0))}
     # several classes: what tells one from all others is its probability, of two the decision value is as good and has no ties
     values = calibration.probabilities(method, decision) if decision.ndim > 1 and calibration.has(method) else decision
     columns = values[:, None] if values.ndim == 1 else values
@@ -40,7 +44,7 @@ def measures(method, decision, y) -> dict:
     if known and calibration.has(method):
         sure = calibration.probabilities(method, decision)[np.arange(len(y)), np.searchsorted(method.classes, y)]
         more["log_loss"] = float(-np.log(np.maximum(sure, np.finfo(np.float64).eps)).mean())
-    confusion = metrics.confusion_matrix(y, found, labels=labels)
+    confusion = metrics.confusion_matrix(places, own, labels=every)
     recalls = [confusion[place, place] / total for place, total in enumerate(confusion.sum(axis=1)) if total]
     return {
         "accuracy": float(np.mean(found == y)),

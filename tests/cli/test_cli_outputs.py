@@ -9,6 +9,7 @@ import pytest
 
 from rfx.cli import main
 from rfx.data.libsvm import svmlight
+from rfx.estimators import RFClassifier
 from rfx.reporting.charts import Chart, Curve, Panel
 
 RNG = np.random.default_rng(0)
@@ -144,3 +145,31 @@ def test_standard_output_that_is_the_input(folder):
         done = subprocess.run([sys.executable, "-m", "rfx", "featurize", "data.txt", "-n", "3"], stdout=out, stderr=subprocess.PIPE)
     assert done.returncode == 2 and b"-o - is the same file as the input data.txt" in done.stderr
     assert svmlight.read("data.txt")[0].shape == (60, 2)
+
+
+@pytest.mark.parametrize("place", ["sub", "sub/", "new/"])
+@pytest.mark.parametrize("option", ["--model", "--results", "--trace", "--checkpoint"])
+def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
+    (folder / "sub").mkdir()
+    code, out, err = rfx(capfd, f"{TRAIN} --data data.txt {option} {place}")
+    assert code == 2 and out == "" and len(err.splitlines()) == 1
+    assert f"{option} is {place}, a folder, but a file name is needed, such as {place[:3]}/" in err
+
+
+@pytest.mark.parametrize("line", ["predict m.npz data.txt -o {}", "featurize data.txt -o {}", "convert data.txt {}"])
+@pytest.mark.parametrize("place", ["sub", "new/"])
+def test_other_outputs_are_no_folders_either(line, place, folder, capfd):
+    (folder / "sub").mkdir()
+    code, _, err = rfx(capfd, line.format(place))
+    assert code == 1 and "a file name is needed" in err and not (folder / "new").exists()
+
+
+def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
+    """Of a model from Python these have no name, least of all that of the file which it is scored on."""
+    assert "\ndata " in "\n" + (said := rfx(capfd, "eval m.npz --data data.txt")[1])
+    assert "data.txt, split all: 60 rows x 2 inputs" in said
+    RFClassifier(n_features=10, lam=1).fit(X, LABELS).save("p.npz")
+    svmlight.write(folder / "few.txt", X[:7], LABELS[:7])
+    code, said, _ = rfx(capfd, "eval p.npz --data few.txt --results r.csv")
+    assert code == 0 and said.splitlines()[0].split(None, 1)[1] == "trained in Python: 60 rows x 2 inputs, binary"
+    assert "on 7 rows" in said and ",few.txt," in (folder / "r.csv").read_text().splitlines()[-1]

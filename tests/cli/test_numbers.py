@@ -84,3 +84,13 @@ def test_a_closed_standard_input_is_a_sentence(command):
     code = f"import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'rfx', *{command.split()!r}])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert done.returncode == 1 and done.stderr.startswith("rfx: standard input is closed") and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--cv", "--holdout", "--threads", "--lam", "--n-features", "--class-weight", "--scheduler"])
+@pytest.mark.parametrize("text", ["1_0", "٣"])
+def test_an_option_takes_no_number_that_only_python_has(option, text, tmp_path, capfd):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(40)))
+    value = {"--class-weight": f"1:{text}", "--scheduler": f"local:{text}"}.get(option, text)
+    code, _, err = run(capfd, "train", "--method", "rf", "--lam", "1", "--n-features", 5, "--data", path, option, value)
+    assert code == 2 and option in err and text in err and "Traceback" not in err

@@ -6,6 +6,7 @@ Each test names the report; nothing but the facts is taken from it.
 import datetime
 import decimal
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -262,3 +263,90 @@ def test_durations_of_parquet_are_seconds_in_whatever_unit():
     times = [datetime.timedelta(seconds=1.5), datetime.timedelta(days=1)]
     for unit in ("ms", "us", "ns"):
         assert converted(parquet(took=(times, pyarrow.duration(unit)), y=([1.5, 2.5],))) == ["1.5 1:1.5", "2.5 1:86400"]
+
+
+# ---------------------------------------------------------------------- what ends rows, and what begins them
+
+
+def test_a_separator_at_the_end_of_each_row_makes_no_column():
+    """deephaven/deephaven-core#1800: what stands behind the last separator of each row, header included, was a column."""
+    for separator, name in ((",", "t.csv"), ("|", "t.psv")):
+        lines = ["a,b,y,\n", *(f"{a},{b},{y},\n" for (a, b), y in PAIRS)]
+        found = converted(write(name, "".join(lines).replace(",", separator)))
+        assert len(found) == len(PAIRS) and found[1] == "0 1:37 2:53"
+    rfx("train", *OPTIONS, "--data", name, "--model", "m.npz")
+    assert rfx("predict", "m.npz", write("new.csv", "b,a\n1,90\n")).split() == ["1"]
+    lines = "a,b,\n" + rows()
+    assert "column 3 of t.csv, the last, has no name" in refused("convert", write("t.csv", lines), "x.svm")
+
+
+def test_a_separator_at_the_end_of_rows_alone_moves_no_cell():
+    """pandas-dev/pandas#14124: the first column became an index, and each cell the next one's."""
+    lines = "".join(f"{a},{b},{y},\n" for (a, b), y in PAIRS)
+    said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
+    assert "line 1: it has 3 cells, but the rows below have 4" in said and "',' away that ends each row" in said
+    assert "line 3: it has 4 cells" in refused("convert", write("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n"), "x.svm")
+
+
+def test_names_of_rows_without_a_name_of_their_own():
+    """pandas-dev/pandas#38830: a header that is a cell shorter than the rows gave each column the next one's name.
+
+    R's write.table writes names of rows so, with spaces.
+    """
+    for separator, name in ((",", "t.csv"), (" ", "t.txt")):
+        lines = "a,b,y\n" + "".join(f"r{n},{line}\n" for n, line in enumerate(rows().split()))
+        said = refused("convert", write(name, lines.replace(",", separator)), "x.svm")
+        assert "line 1: it has 3 cells, but the rows below have 4" in said
+        assert "give the first column a name" in said
+
+
+# ---------------------------------------------------------------------- labels
+
+
+def test_truth_values_are_the_same_labels_in_any_file():
+    """openml/automlbenchmark#324: True, TRUE and true were different values."""
+    files = [("t.csv", ("false", "true")), ("excel.csv", ("FALSE", "TRUE")), ("numbers.csv", ("0", "1"))]
+    for name, words in files:
+        write(name, "a,b,y\n" + "".join(f"{a},{b},{words[y]}\n" for (a, b), y in PAIRS))
+    scores = set()
+    for name, _ in files:
+        rfx("train", *OPTIONS, "--data", name, "--model", "m.npz")
+        for other, _ in files:
+            measures = json.loads(rfx("eval", "m.npz", "--data", other, "--json"))["params"]["measures"]
+            assert len(measures["labels"]) == 2
+            scores.add(measures["accuracy"])
+    assert len(scores) == 1
+
+
+def test_weights_below_zero_and_too_few_are_refused():
+    """VowpalWabbit/vowpal_wabbit#4925: a row of a weight below zero was left out of the training without a word."""
+    write("t.csv", "a,b,y\n" + rows())
+    words = ("train", *OPTIONS, "--data", "t.csv", "--sample-weight", "w.txt")
+    for line in ("-1", "nan", "1 2", "1_0", ""):
+        write("w.txt", "1\n" * 39 + line + "\n")
+        assert "w.txt, line 40" in refused(*words)
+    write("w.txt", "1\n" * 39)
+    assert "has 39 weights, but there are 40 training rows" in refused(*words)
+
+
+# ---------------------------------------------------------------------- cells
+
+
+def test_a_number_with_a_comma_behind_it_is_none():
+    """pandas-dev/pandas#64655: the cell `1 ,` was read as the number 1."""
+    lines = "a;b;y\n" + rows().replace(",", ";").replace("37;", "1 ,;", 1)
+    assert "line 3: column 'a' has '1 ,', which is not a number" in refused("convert", write("t.csv", lines), "x.svm")
+
+
+def test_amounts_in_parentheses_are_below_zero():
+    """h2oai/datatable#771: (200) of a table of accounts is -200, and a quoted 3,400 is one number."""
+    lines = 'a,b,y\n(200),"3,400",1.5\n100,"12,000",2.5\n'
+    assert converted(write("t.csv", lines)) == ["1.5 1:-200 2:3400", "2.5 1:100 2:12000"]
+
+
+def test_spaces_at_the_ends_of_lines_make_no_cells():
+    """pandas-dev/pandas#21768 and #8984: a table with spaces between its cells and behind the last one."""
+    text = "a b y \n" + "".join(f"{a} {b} {y} \n" for (a, b), y in PAIRS)
+    assert "40 rows, 3 columns" in rfx("check", write("t.txt", text))
+    found = converted("t.txt")
+    assert len(found) == len(PAIRS) and found[1] == "0 1:37 2:53"

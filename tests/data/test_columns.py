@@ -1,10 +1,12 @@
 """What the columns of a table are: row numbers, spellings of one value, numbers and dates as people write them, declared categories."""
 
+import json
 import logging
 import shlex
 
 import numpy as np
 import pytest
+import scipy.sparse
 from test_input import FAST, run
 
 from rfx import methods
@@ -142,6 +144,9 @@ def test_a_column_without_a_name_that_is_no_row_number_is_an_input(tmp_path, cap
     (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},\n" for a, y in zip(A, Y)))
     assert load(tmp_path / "t.csv", reading=Reading(target="y")).schema.titles() == ["a"]
     assert "column 3 of" in caplog.text and "left out: no name and no value" in caplog.text
+    assert load(tmp_path / "t.csv").schema.target == ("y", 1)
+    assert "are column 'y', the last that has a name; --target" in caplog.text
+    (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},{y}\n" for a, y in zip(A, Y)))
     with pytest.raises(DataError, match="the last, has no name; name the column of the targets with --target"):
         load(tmp_path / "t.csv")
 
@@ -564,3 +569,40 @@ def test_a_damaged_form_is_refused():
     for change in ({"kind": "x"}, {"decimal": "x"}, {"group": 3}, {"kind": "dates", "order": "x"}):
         with pytest.raises(ValueError, match="form is unknown"):
             written.Form(**({"kind": "numbers"} | change)).check()
+
+
+def _arrays(path, codes, y):
+    """An array file, by its name, of a column of codes and one of numbers, and of targets."""
+    b = np.arange(len(codes)) % 7
+    if path.suffix == ".npy":
+        np.save(path, np.column_stack([np.array(codes), b.astype(str), np.array(y)]))
+    elif path.name.startswith("labels"):
+        np.savez(path, X=np.column_stack([b, np.array(y) == "yes"]), y=np.array(codes))
+    elif path.name.startswith("sparse"):
+        X = scipy.sparse.csr_matrix(np.column_stack([b, np.array(y) == "yes"]).astype(float))
+        parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+        np.savez(path, **parts, format=np.array("csr"), y=np.array(codes))
+    else:
+        np.savez(path, X=np.column_stack([np.array(codes), b.astype(str)]), y=np.array(y))
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.npy", "t.npz", "labels.npz", "sparse.npz"])
+def test_namibia_is_a_country_in_arrays_of_words_too(name, tmp_path, capfd):
+    path = _arrays(tmp_path / name, ["DE", "NA", "FR"] * 20, list(Y))
+    model, said = trained(capfd, path)
+    if name.startswith(("labels", "sparse")):
+        assert model.schema.labels == ["DE", "FR", "NA"]
+        code, out, _ = run(capfd, "eval", tmp_path / "m.npz", "--data", path, "--json")
+        assert code == 0 and json.loads(out)["params"]["measures"]["labels"] == ["DE", "FR", "NA"]
+    else:
+        assert [column.categories for column in model.schema.inputs[:1]] == [["DE", "FR", "NA"]]
+    if name != "sparse.npz":
+        assert "NA is kept as a word, one of codes of two letters" in said
+
+
+@pytest.mark.parametrize("name", ["t.npy", "t.npz", "labels.npz", "sparse.npz"])
+@pytest.mark.parametrize("other", ["Germany", "17"])
+def test_elsewhere_in_arrays_it_means_that_there_is_no_value(other, name, tmp_path, capfd):
+    path = _arrays(tmp_path / name, [other, "NA", "FR" if other != "17" else "18"] * 20, list(Y))
+    assert "row 2" in (said := refused(capfd, path)) and "no value" in said

@@ -444,3 +444,78 @@ def test_a_plus_sign_is_no_part_of_a_spelling(suffix, tmp_path, capfd):
     assert run(capfd, *TRAIN, "--data", data, "--model", model)[0] == 0
     assert methods.load(model).schema.labels == ["-1.0", "1"]
     assert eval_json(capfd, model, "--data", data)[0]["labels"] == ["-1.0", "1"]
+
+
+# ------------------------------------------------------------------ labels with signs, of short types
+
+PERCENT = ["10%", "10.0%", "20%"]
+
+
+def write_words(path, labels):
+    """A file of rows, by its name, whose first input tells the words `labels` apart."""
+    first = [3.0 * labels.index(label) for label in labels]
+    second = [row % 7 / 10 for row in range(len(labels))]
+    if path.suffix == ".npz":
+        np.savez(path, X=np.column_stack([first, second]), y=np.array(labels))
+    elif path.suffix == ".parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table({"a": first, "b": second, "y": labels}), path)
+    else:
+        lines = "".join(f"{a},{b},{y}\n" for a, b, y in zip(first, second, labels))
+        path.write_text("a,b,y\n" + lines)
+    return path
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npz", "t.parquet"])
+def test_labels_with_a_sign_keep_their_spelling(name, tmp_path, capfd):
+    data, model = write_words(tmp_path / name, PERCENT * 12), tmp_path / "m.npz"
+    code, _, err = run(capfd, *TRAIN, "--data", data, "--model", model)
+    assert code == 0 and "same number in several spellings (10%, 10.0%)" in err, err
+    assert "read as numbers" not in err
+    assert run(capfd, "predict", model, data)[1].split() == PERCENT * 12
+    assert eval_json(capfd, model, "--data", data)[0]["labels"] == PERCENT
+    other = write_words(tmp_path / f"o{data.suffix}", [*PERCENT, "20.0%"])
+    found = eval_json(capfd, model, "--data", other)[0]
+    assert found["labels"] == PERCENT  # 20.0% can be 20% alone
+    more = ("--class-weight", "10.0%:0", "--force")
+    assert run(capfd, *TRAIN, "--data", data, "--model", model, *more)[0] == 0
+    assert "10.0%" not in run(capfd, "predict", model, data)[1].split()
+
+
+def test_labels_with_a_sign_are_those_of_a_stream_and_numbers_of_a_regression(tmp_path, capfd):
+    data, model = write_words(tmp_path / "t.csv", PERCENT * 12), tmp_path / "s.npz"
+    code, _, err = run(capfd, *STREAM, "--data", data, "--model", model)
+    assert code == 0, err
+    assert methods.load(model).schema.labels == PERCENT
+    for words in (TRAIN, STREAM):
+        more = ("--task", "regression", "--model", model, "--force")
+        assert run(capfd, *words, "--data", data, *more)[0] == 0
+        assert methods.load(model).schema.labels is None
+        assert methods.load(model).schema.target_form.sign == "%"
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8"])
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".parquet"])
+def test_labels_of_a_short_type_are_printed_in_its_digits(dtype, suffix, tmp_path, capfd):
+    data, model, out = tmp_path / f"t{suffix}", tmp_path / "m.npz", tmp_path / "out.svm"
+    y = np.array([0.1, 0.7] * 12).astype(dtype)
+    X = np.array([[3.0 * (row % 2), row % 7] for row in range(24)])
+    if suffix == ".npz":
+        np.savez(data, X=X, y=y)
+    elif suffix == ".npy":
+        np.save(data, np.column_stack([X, y]).astype(dtype))
+    else:
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        native = y.astype(y.dtype.newbyteorder("="))
+        parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": native}), data)
+    code, _, err = run(capfd, *TRAIN, "--data", data, "--task", "binary", "--model", model)
+    assert code == 0, err
+    assert run(capfd, "predict", model, data)[1].split() == ["0.1", "0.7"] * 12
+    found = eval_json(capfd, model, "--data", data)[0]
+    assert found["accuracy"] == 1 and list(map(str, found["labels"])) == ["0.1", "0.7"]
+    assert run(capfd, "convert", data, out)[0] == 0
+    assert out.read_text().split()[0] == "0.1"
+    spelled = write_words(tmp_path / "o.csv", ["0.1", "0.7"] * 12)
+    if suffix != ".parquet":  # the columns of arrays have no names
+        spelled.write_text(spelled.read_text().partition("\n")[2])
+    assert eval_json(capfd, model, "--data", spelled)[0]["accuracy"] == 1

@@ -465,6 +465,12 @@ def test_kept_values_are_the_values(nu, step, precondition):
     np.testing.assert_allclose(plain.expansion.coef, kept.expansion.coef, rtol=1e-7, atol=1e-11)
 
 
+def test_features_are_held_of_blocks_that_are_met_again_alone():
+    options = {"nu": 0.1, "steps": Steps("constant", 0.1, step0=0.5), "block": 16}
+    with pytest.raises(UsageError, match="hold_rows is 50, .* give max_blocks, too"):
+        doubly("squared", **options, hold_rows=50)
+
+
 @pytest.mark.parametrize("precondition, batch", [(False, 20), (True, 20), (False, 5000)])
 def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monkeypatch):
     """Blocks smaller than a piece, of which one is not whole; rows twice in a batch; in a batch of 5,000 several parts."""

@@ -6,6 +6,7 @@ All sequences are of one length. Blank lines and what follows a # are skipped, a
 
 import numpy as np
 
+from rfx import numerals
 from rfx.errors import DataError
 
 _HEAD = 1 << 16
@@ -67,7 +68,7 @@ def letters(X) -> bytes | None:
 
 def _number(word):
     try:
-        value = float(word)
+        value = numerals.real(word.decode())
     except ValueError:
         return None
     return value if np.isfinite(value) else None

@@ -11,19 +11,16 @@ import numpy as np
 from rfx import env
 from rfx.data.libsvm.svmparse import count_marks, parse_lines
 from rfx.data.tabular.labelwords import is_shortest
+from rfx.numerals import DIGITS, NUMBER, is_not_finite, is_number
 from rfx.parallel import for_ranges
 
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
 _SMALL = 1 << 16  # bytes; smaller ones are read in Python, by when the compiled parser would hardly be loaded
 # Quantifiers of characters are possessive: they give nothing back, so that a word of any length is matched, or not, in one pass. Those
 # of groups are not: CPython before 3.11.5 leaves what such a group has read when it fails (cpython#106052).
-_DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
-_FINITE = rf"[+-]?+{_DIGITS}(?:[eE][+-]?+[0-9]++)?"
-_NUMBER = re.compile(_FINITE.encode())
-_WORD = re.compile(_FINITE)
-_LABELS = re.compile(rf"{_FINITE}(?:,{_FINITE})+")
-_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
-_UNFINISHED = re.compile(rf"[+-]?+(?:{_DIGITS}[eE][+-]?+|\.?+)")  # the beginning of a number
+_NUMBER = re.compile(NUMBER.encode())
+_LABELS = re.compile(rf"{NUMBER}(?:,{NUMBER})+")
+_UNFINISHED = re.compile(rf"[+-]?+(?:{DIGITS}[eE][+-]?+|\.?+)")  # the beginning of a number
 _INDEX = re.compile(r"[+-]?+[0-9]++")
 _TOKEN = re.compile(rb"[^ \t\r]+")
 _LONGEST = 40  # characters of a word that are quoted whole
@@ -197,9 +194,9 @@ def _shown(text):
 
 def _number_problem(text):
     """What is wrong with a number, or None."""
-    if _NOT_FINITE.fullmatch(text):
+    if is_not_finite(text):
         return "is not a finite number"
-    if not _WORD.fullmatch(text):
+    if not is_number(text):
         return "is not a number"
     return "is too large for a double" if float(text) in (np.inf, -np.inf) else None
 

@@ -12,9 +12,11 @@ import scipy.sparse
 from rfx import model
 from rfx.data import archives
 from rfx.data.tabular import parquetpages
-from rfx.data.tabular.csvtext import ABSENT, is_number
+from rfx.data.tabular.csvtext import ABSENT, DOUBTFUL
 from rfx.data.tabular.table import Table, Words, joined, words_of_numbers
+from rfx.data.tasks import number_text
 from rfx.errors import DataError
+from rfx.numerals import is_number
 
 # What the two arrays of an .npz file may be called.
 _INPUTS, _TARGETS, _NAMES = ("X", "x", "data"), ("y", "target", "labels"), ("feature_names", "columns")
@@ -136,15 +138,18 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
         columns = _of_words(array, titles, name, as_words)
     elif array.dtype.kind in "fiub":
         columns = list(np.array(array.T, np.float64, order="C"))
-        if array.dtype.kind in "iu":
+        if _has_own_digits(array.dtype):
             columns = [_digits(array[:, place]) if place in as_words else column for place, column in enumerate(columns)]
     else:
         raise _no_numbers(array, name, "its array")
+    doubtful = DOUBTFUL if texts or (y is not None and y.dtype.kind in "US") else None
     if y is None:
-        return Table(name, titles, names is not None, columns, texts=texts)
+        return Table(name, titles, names is not None, columns, doubtful=doubtful, texts=texts)
     own = vector(y, name, len(titles) in as_words)
     typed = frozenset({"y"}) if y.dtype.kind in "US" else frozenset()
-    return Table(name, [*titles, "y"], names is not None, [*columns, own], own_target=len(columns), typed=typed, texts=texts)
+    return Table(
+        name, [*titles, "y"], names is not None, [*columns, own], own_target=len(columns), typed=typed, doubtful=doubtful, texts=texts
+    )
 
 
 def _of_words(array, titles, name, forced):
@@ -152,10 +157,10 @@ def _of_words(array, titles, name, forced):
     columns, numbers = [], []
     for position in range(array.shape[1]):
         column = _words(array[:, position], name)
-        if position not in forced and column.values and all(map(is_number, column.values)):
-            values = np.array([*map(float, column.values), np.nan])[column.codes]
+        clear = column.without(DOUBTFUL)
+        if position not in forced and clear.values and all(map(is_number, clear.values)):
             numbers.append(titles[position])
-            column = values
+            column = np.array([*map(float, clear.values), np.nan])[clear.codes]
         columns.append(column)
     if numbers:
         shown = ", ".join(numbers[:_SHOWN]) + (f" and {len(numbers) - _SHOWN:,} more" if len(numbers) > _SHOWN else "")
@@ -175,27 +180,36 @@ def _no_numbers(array, name, what):
 
 
 def vector(y, name, as_words=False):
-    """A column of an array (n,) of numbers or words; as_words: whole numbers become words, with all their digits."""
+    """A column of an array (n,) of numbers or words; as_words: numbers become words of the digits of their own type."""
     if y.dtype.kind in "US":
         return _words(y, name)
-    if as_words and y.dtype.kind in "iu":
+    if as_words and _has_own_digits(y.dtype):
         return _digits(y)
     if y.dtype.kind not in "fiub":
         raise _no_numbers(y, name, "the array of targets")
     return y.astype(np.float64)
 
 
+def _has_own_digits(dtype) -> bool:
+    """Whether numbers of a type are printed in other digits than as float64: large whole numbers, and floats of 16 and 32 bits."""
+    return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize < 8)
+
+
 def _digits(values) -> Words:
-    """A column of whole numbers (n,) as words of all their digits, which a float64 does not have from 2^53 on."""
+    """A column of numbers (n,) as words of the digits of their own type."""
     found, codes = np.unique(values, return_inverse=True)
-    return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
+    if values.dtype.kind in "iu":
+        return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
+    there = found[~np.isnan(found)]
+    places = np.where(codes.ravel() < len(there), codes.ravel(), -1).astype(np.int32)
+    return Words(places, [number_text(one) for one in there.astype(there.dtype.newbyteorder("="))])
 
 
 def _words(values, name) -> Words:
-    """A column of words, with those that mean that there is no value in a CSV text as missing."""
+    """A column of words, with those that mean that there is no value in a CSV text as missing, but for the doubtful one."""
     found, codes = np.unique(_unicode(values, name), return_inverse=True)
     words = found.tolist()
-    absent = np.array([word in ABSENT for word in words], bool)
+    absent = np.array([word in ABSENT and word != DOUBTFUL for word in words], bool)
     places = np.where(absent, -1, np.cumsum(~absent) - 1).astype(np.int32)
     return Words(places[codes.ravel()], [word for word, gone in zip(words, absent) if not gone])
 
@@ -518,6 +532,8 @@ def _arrow(column, title, name, as_words):
         column = column.cast(pyarrow.string())  # as a text has it: the cast to float64 is not to the nearest one
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         if not as_words or types.is_floating(kind):
+            if as_words and not types.is_float64(kind) and not types.is_decimal(kind):
+                return _digits(np.asarray(column.to_numpy()))
             values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
             return words_of_numbers(values) if as_words else values
         column = _without_zeros(column.cast(pyarrow.string()))  # all its digits

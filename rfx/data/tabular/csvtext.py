@@ -18,8 +18,8 @@ from rfx.compiled import njit
 from rfx.data import encodings
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
 from rfx.data.tabular.table import Table, Words, joined
-from rfx.data.tabular.written import is_number
 from rfx.errors import DataError
+from rfx.numerals import is_number
 
 CHUNK = 8 << 20  # bytes that are parsed together
 LONGEST_RECORD = 64 << 20
@@ -99,6 +99,8 @@ def looks_like(head: bytes) -> bool:
 def _is_spaced(lines) -> bool:
     """Whether lines are cells with spaces between them: as many in each, and none an entry of LIBSVM text."""
     words = [_SPACED_CELL.findall(line.strip()) for line in lines[:_LINES]]
+    if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
+        del words[0]  # a header without a name for the rows' names, which is refused by its line
     return len(words[0]) > 1 and all(len(own) == len(words[0]) for own in words) and not any(_ENTRY.match(own[1]) for own in words)
 
 
@@ -301,13 +303,20 @@ def _check_title(text, found, count, ended, name):
         at = line.end()
         if at >= len(text):
             return
-        below = records(text[at:], _separator(text[at:], ended, name) if text[at:].strip() else ",", 1)
+        separator = _separator(text[at:], ended, name) if text[at:].strip() else ","
+        below = records(text[at:], separator, 1)
         cells = below.cells[: len(below.cells) if ended else -1][:_LINES]
         if len(cells) > 1 and cells[0] > 1 and (cells == cells[0]).all():
             if cells[0] != counts[0]:
+                advice = "take it out where it is a title"
+                if counts[0] == cells[0] - 1 and (counts[1:] == cells[0]).all():
+                    rows = zip(below.starts, below.ends[: len(cells)])
+                    empty = all(not split(text[at + begin : at + end], separator)[-1] for begin, end in rows)
+                    advice = "give the first column a name where it has the rows' names"
+                    advice = f"take the {separator!r} away that ends each row" if empty else advice
                 raise DataError(
                     f"{name}, line {found.lines[0]}: it has {_counted(counts[0])}, but the rows below have {cells[0]}; correct it, or "
-                    "take it out where it is a title"
+                    f"{advice}"
                 )
             return
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Container
 from dataclasses import dataclass
 
+from rfx.numerals import is_number
+
 # Numbers, also as people write them, and dates and times: what a column of values has, and a name seldom is.
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _VALUE = re.compile(
     r"[+-]?[$€£¥]?\s?[+-]?[0-9][0-9.,'\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?\s?(?:%|[$€£¥])?"
     r"|[+-]?(?:inf|infinity)|[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}(?:[ T].*)?|[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?",
@@ -26,7 +27,7 @@ class Guess:
 
 def is_value(cell: str) -> bool:
     """Whether a cell is a number, also as people write them, a date or a time."""
-    return _VALUE.fullmatch(cell) is not None or _NUMBER.fullmatch(cell) is not None
+    return _VALUE.fullmatch(cell) is not None or is_number(cell)
 
 
 def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Guess:
@@ -65,7 +66,7 @@ def _with_numbers(numbers, below, over, seen, unseen, far, near, width) -> Guess
     if not near and over + unseen:
         return Guess(True, False, "its cells occur in no other row, and its numbers are far from those below")
     if not near:
-        return Guess(False, far == width > 1 and all(_NUMBER.fullmatch(cell) for cell in numbers) and _named(numbers))
+        return Guess(False, far == width > 1 and all(is_number(cell) for cell in numbers) and _named(numbers))
     if over:
         return Guess(False, True)
     counted = _counts_up(numbers) and not any(_counts_up([cell for cell in row if is_value(cell)]) for row in below)
@@ -90,9 +91,9 @@ def _evidence(cell, values, absent) -> str:
         return "unseen"
     if 2 * len(numbers) <= len(values):
         return "seen" if cell in values else ""
-    if not _NUMBER.fullmatch(cell):
-        return "near" if any(not _NUMBER.fullmatch(value) for value in numbers) else "unseen"
-    known = [float(value) for value in numbers if _NUMBER.fullmatch(value)]
+    if not is_number(cell):
+        return "near" if any(not is_number(value) for value in numbers) else "unseen"
+    known = [float(value) for value in numbers if is_number(value)]
     if len(known) < ENOUGH:
         return "near"
     low, high = min(known), max(known)

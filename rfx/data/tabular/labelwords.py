@@ -5,12 +5,14 @@ Such a text is rewritten with numbers as labels for the reader of strict text.
 
 import re
 import warnings
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 import numpy as np
 
+from rfx import numerals
 from rfx.data import tasks
 from rfx.data.tabular.table import Words
+from rfx.data.tabular.written import amount, truth
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 
@@ -24,7 +26,6 @@ _HEAD = 1 << 16
 _FIRST = re.compile(rb"^[ \t\r]*+([^ \t\r\n#]++)", re.MULTILINE)
 _WORD = re.compile(rb"(?:[A-Za-z_]|[^\x00-\x7f])[^:\x00]*+")
 _NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?")
 _ENTRY = re.compile(rb"[0-9]++:")
 
 
@@ -36,34 +37,42 @@ def is_shortest(text: str) -> bool:
 
 def value(text: str) -> Decimal | None:
     """The exact number that a text spells; None where it is no number."""
-    if _NUMBER.fullmatch(text) is None:
-        return None
     try:
-        return Decimal(text)
-    except InvalidOperation:  # an exponent of very many digits
+        return numerals.exact(text) if numerals.is_number(text) else None
+    except ValueError:  # an exponent of very many digits
         return None
 
 
 def matched(words: list[str], labels: list[str]) -> list[int]:
     """The place among the labels of each word, -1 where it is none of them.
 
-    By the spelling, of which a plus sign is no part; else, of a word that is a number, the only label that is the same number: 1.0 is 1.
+    By the spelling, of which a plus sign is no part; else, of a word that is a number, the only label that is the same number:
+    1.0 is 1, and 10.0% is 10%. Truth values are the same in any case, and 1 and 0 where all labels are truth values.
     """
     places = {label: place for place, label in enumerate(labels)}
-    same: dict[Decimal | None, list[int]] = {}
+    same: dict[Decimal | tuple[str, float] | str | None, list[int]] = {}
+    truths = all(truth(label) is not None for label in labels)
     words = [word if word in places else unsigned(word) for word in words]
     if any(word not in places for word in words):
         for place, label in enumerate(labels):
-            same.setdefault(value(label), []).append(place)
+            same.setdefault(_quantity(label), []).append(place)
         same.pop(None, None)
 
     def place_of(word):
         if word in places:
             return places[word]
-        found = same.get(value(word), ())
+        quantity = _quantity(word)
+        found = same.get(str(quantity == 1) if truths and quantity in (0, 1) else quantity, ())
         return found[0] if len(found) == 1 else -1
 
     return [place_of(word) for word in words]
+
+
+def _quantity(word: str) -> Decimal | tuple[str, float] | str | None:
+    """What two spellings of one label have in common: the number that they are, with its sign of percent or of a currency,
+    or the truth value."""
+    exact = value(word)
+    return exact if exact is not None else truth(word) or amount(word)
 
 
 def unsigned(word: str) -> str:
@@ -157,9 +166,10 @@ class Spellings:
             return None, task or "regression"
         if self.full:
             raise DataError(f"the labels of {name} have more than {self.most:,} spellings, too many for classes; set --task regression")
-        if None in self.numbers.values():
+        numbers = {word: number for word, number in self.numbers.items() if number is not None}
+        if len(numbers) < len(self.numbers):
             return ascending(self.counts), task
-        if task == "regression" or all(map(printed, self.counts)):
+        if task == "regression" or all(printed(word) and word == number_text(number) for word, number in numbers.items()):
             return None, task
         if task == KEPT and not are_numbers(self.counts):
             return None, task
@@ -177,7 +187,8 @@ class Spellings:
         """(labels or None, task) of classes, with a warning of labels that are the same number."""
         exact: dict = {}
         for label in labels:
-            exact.setdefault(value(label), []).append(label)
+            number = value(label)
+            exact.setdefault(self.numbers[label] if number is None else number, []).append(label)
         twice = next((same for same in exact.values() if len(same) > 1), None)
         if twice is None or task == KEPT:
             return labels, task
@@ -198,7 +209,7 @@ def decided(words: Words, y, task: str | None, name: str) -> tuple[list[str] | N
 
 def printed(text: str) -> bool:
     """Whether a label is a number, spelled as rfx prints it."""
-    return _NUMBER.fullmatch(text) is not None and is_shortest(text)
+    return numerals.is_number(text) and is_shortest(text)
 
 
 def no_number(place: str, word: str, what: str = "the label") -> DataError:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -39,6 +40,7 @@ class Learner:
             raise UsageError(f"--missing is {reading.missing!r:.80}; it must be one of {', '.join(MISSING)}")
         self.reading, self.bounded, self.regression, self.n_rows = reading, bounded, regression, 0
         self.target: int | None = None
+        self.behind: frozenset[int] = frozenset()
         self.columns: dict[int, _Seen] | None = None
         self.dotted: dict[int, str] = {}
 
@@ -76,10 +78,14 @@ class Learner:
         self.index = index - ignored - mentioned - {target}
         if target is None:
             left = [p for p in range(len(names)) if p not in self.index]
-            target = left[-1] if left else len(names) - 1
+            named = [p for p in left if not table.unnamed(p)]
+            target = (named or left or [len(names) - 1])[-1]
+            # what a separator at the end of each row makes, which is seen to be empty once all rows are
+            self.behind = frozenset(p for p in left if p > target)
             if target in ignored:
                 raise UsageError(f"--ignore names {table.title(target)}, which has the targets; name these with --target")
             place = "the last" if target == len(names) - 1 else "the last that is not a row number"
+            place = "the last that has a name" if self.behind else place
             log.warning("the targets of %s are %s, %s; --target names another", table.name, table.title(target), place)
         if target in asked["dates"]:
             raise UsageError(f"--dates names {table.title(target)}, which has the targets; dates are inputs alone")
@@ -192,6 +198,10 @@ class Learner:
     def _leave_out_unnamed(self):
         """Leave out columns without a name that have nothing, or that number or name the rows."""
         asked = self.asked["categorical"] | self.asked["dates"] | {self.target}
+        for position in sorted(self.behind & self._known.keys()):
+            if self._known[position].count:
+                whose = f"{self.table.title(position)} of {self.table.name}"
+                raise DataError(f"{whose}, the last, has no name; name the column of the targets with --target")
         unnamed = [p for p in self._known if self.table.unnamed(p) and p not in asked]
         empty = [p for p in unnamed if not self._known[p].count]
         different = [p for p in unnamed if self._known[p].all_different(self.n_rows)]
@@ -246,8 +256,8 @@ class Learner:
             labels, form = seen.labels(self.n_rows, table.decimal)
         except _Trouble as trouble:
             raise DataError(f"{trouble.sentence(table, self.target)}; correct the cells, or name another column with --target") from None
-        if form is not None and form.kind == "numbers":
-            log.warning("%s: the targets are read as numbers: %s", table.name, seen.example(form))
+        if form is not None and self.regression:
+            say_targets(form, seen.words or (), table.name)
         if labels is not None and self.regression:
             seen.check_numbers(table.name)
             labels = None
@@ -543,9 +553,12 @@ class _Seen:
 
     def example(self, form) -> str:
         """A text of the column and the number that it is."""
-        assert self.words is not None
-        word = next((word for word in self.words if self.kinds[word] == "written"), next(iter(self.words)))
-        return f"{word!r:.80} is {written.shortest(float(form.read([word])[0]))}"
+        return written.example(self.words or (), form)
+
+
+def say_targets(form: written.Form, words: Iterable[str], name: str) -> None:
+    """Say that targets, written as these words are, became numbers."""
+    log.warning("%s: the targets are read as numbers: %s", name, written.example(words, form))
 
 
 def _flags(values) -> bool:

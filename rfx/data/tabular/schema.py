@@ -14,6 +14,7 @@ from rfx.data.tabular import labelwords, written
 from rfx.data.tabular.table import Table, Words, check_finite, words_of_numbers
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
+from rfx.numerals import is_number
 
 # Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
 _SPARSE_WIDTH = 256
@@ -314,7 +315,7 @@ def _numbers(table, position, values, form=None):
         numbers = form.read(values.values)
     else:
         comma = written.Form("numbers", ",")
-        plain = [written.is_number(word) for word in values.values]
+        plain = [is_number(word) for word in values.values]
         numbers = np.array([float(word) if good else np.nan for word, good in zip(values.values, plain)])
         if table.decimal == "," and not all(plain):
             numbers = np.where(plain, numbers, comma.read(values.values))
@@ -406,7 +407,8 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
 
 
 def _numbers_known(table, position, values):
-    numbers = _numbers(table, position, values)
+    truths = isinstance(values, Words) and all(written.truth(word) is not None for word in values.values)
+    numbers = _numbers(table, position, values, written.Form("truth") if truths else None)
     if np.isnan(numbers).any():
         raise _missing(table, position, int(np.argmax(np.isnan(numbers))), hint=False)
     return numbers

@@ -12,7 +12,8 @@ from decimal import Decimal
 
 import numpy as np
 
-_NUMBER = re.compile(r"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?")
+from rfx.numerals import is_number
+
 _TRUTHS = {"true": "True", "false": "False"}
 _LONGEST = 60  # characters of the longest text that is looked at for a number or a date
 # Signs and codes of currencies. A code is not followed by another letter.
@@ -145,8 +146,7 @@ class Form:
             raise ValueError("a column's form is unknown")
 
     def _number(self, word):
-        number, parts = _NUMBER.fullmatch(word), None
-        if number is None or self.decimal != "." or self.sign == "%":
+        if not is_number(word) or self.decimal != "." or self.sign == "%":
             parts = _parts(word)
             if parts is None or (parts.sign and parts.sign != self.sign):
                 return np.nan
@@ -197,14 +197,25 @@ def _parts(word) -> _Parts | None:
     return _Parts(around or minus == ["-"], body, "".join(signs), styles) if styles else None
 
 
-def is_number(text: str) -> bool:
-    """Whether a text is a plain number, with a decimal point and without marks between thousands."""
-    return _NUMBER.fullmatch(text) is not None
-
-
 def truth(text: str) -> str | None:
     """`True` or `False` where a text is that in any case, else None."""
     return _TRUTHS.get(text.lower()) if 4 <= len(text) <= 5 else None
+
+
+def amount(text: str) -> tuple[str, float] | None:
+    """The sign, such as `%`, and the number of a text that has one and may be read in one way only."""
+    parts = _parts(text)
+    if parts is None or not parts.sign:
+        return None
+    read = {parts.value(*style[:2]) for i, style in enumerate(_STYLES) if parts.styles >> i & 1}
+    return (parts.sign, read.pop()) if len(read) == 1 else None
+
+
+def example(words: Iterable[str], form: Form) -> str:
+    """One of the texts of a column of that form, and the number that it is; if possible one with a sign or marks."""
+    words = list(words)
+    word = next((word for word in words if kind(word) == "written"), words[0])
+    return f"{word!r:.80} is {shortest(float(form.read([word])[0]))}"
 
 
 def _truth_number(word):

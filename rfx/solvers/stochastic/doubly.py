@@ -73,11 +73,15 @@ class DoublySGD:
             raise UsageError(f"pieces of {growing.piece} features don't consist of blocks of {block}")
         if averaging not in AVERAGING:
             raise UsageError(f"--averaging is {averaging!r}; choose one of {', '.join(AVERAGING)}")
+        if hold_rows is not None and max_blocks is None:
+            raise UsageError(f"hold_rows is {hold_rows}, which is for blocks that are met again; give max_blocks, too")
         self.expansion = Expansion(growing, n_outputs, averaging)
         self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
         self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
         self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
-        self.held = None if hold_rows is None or max_blocks is None else Held(growing, hold_rows, max_blocks * block)
+        self.held = None
+        if hold_rows is not None and max_blocks is not None:
+            self.held = Held(growing, hold_rows, max_blocks * block)
         self.t, self.largest = 0, 0
 
     def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray | None = None, weights: np.ndarray | None = None) -> float:

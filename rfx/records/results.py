@@ -1,18 +1,32 @@
 """The results file: one flat CSV row per run, appended under a lock, fsynced, never rewritten, read by column name."""
 
 import gc
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import repeat
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from rfx.errors import DataError, LockedError, quoted
 from rfx.records import sheet
-from rfx.records.result import COLUMNS, NAMED, STATUSES, VALUES, FindTrace, Packer, Result, Wrong, check_together, params_of, seconds_train
+from rfx.records.result import (
+    COLUMNS,
+    NAMED,
+    STATUSES,
+    VALUES,
+    FindTrace,
+    Packer,
+    Result,
+    Wrong,
+    check_together,
+    params_of,
+    plainly,
+    seconds_train,
+)
 from rfx.records.sheet import AnyPath
 
-__all__ = ["COLUMNS", "STATUSES", "append", "check", "exclusive", "read", "seconds_train", "torn"]
+__all__ = ["COLUMNS", "STATUSES", "append", "check", "exclusive", "read", "seconds_train"]
 
 FORM = sheet.Form(
     what="results file",
@@ -21,8 +35,11 @@ FORM = sheet.Form(
     rest="params",
 )
 _NO_MORE: Mapping[str, str | None] = MappingProxyType({})
+Line: TypeAlias = tuple[int, list[str]]  # its number and its cells
+_BLOCK = 512  # lines that are read at once
 _KEPT = 4096  # texts of a column whose values are remembered
-_ALIKE = 13  # columns from dtype on
+_MANY = 64  # new texts in a block of a column of which few repeat
+_CELLS = tuple(name for name in COLUMNS if name != "params")
 _PARAMS, _SCORE, _METRIC = (COLUMNS.index(name) for name in ("params", "score", "metric"))
 _NAMED = [COLUMNS.index(name) for name in NAMED]
 
@@ -44,17 +61,18 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
     sheet.append(path, [cells], FORM)
 
 
-def read(path: AnyPath, traces: FindTrace | None = None) -> list[Result]:
+def read(path: AnyPath, traces: FindTrace | None = None, torn: list[int] | None = None) -> list[Result]:
     """Rows of the results file `path`, oldest first, each checked.
 
     traces: finds the trace of a row by its key, such as `rfx.records.traces.finder` gives it.
+    torn: gets the numbers of the lines that a killed writer left short.
 
     Empty fields are None, columns that rfx does not know are kept as text. Of several rows with one key the last counts. Lines
     that a killed writer left short are passed over. Raises DataError, with the file, the line and the column, when there is no
     such file, it is some other CSV, or a field holds what it can't.
     """
     try:
-        header, records = sheet.read(path, FORM)
+        header, records = sheet.read(path, FORM, torn)
     except FileNotFoundError:
         raise DataError(f"{path}: there is no such results file; rfx run or rfx eval --results writes one") from None
     reader = _Reader(path, header, traces)
@@ -63,19 +81,34 @@ def read(path: AnyPath, traces: FindTrace | None = None) -> list[Result]:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for number, fields in records:
-            row = reader.row(number, fields)
-            name = row.key or number
-            rows.pop(name, None)
-            rows[name] = row
+        for block in _blocks(records):
+            for row in reader.rows(block):
+                name = row.key or row.line
+                rows.pop(name, None)
+                rows[name] = row
     finally:
         if collecting:
             gc.enable()
     return list(rows.values())
 
 
+def _blocks(records: Iterator[Line]) -> Iterator[list[Line]]:
+    """The lines in blocks; those before a line that can't be cut into cells are a block, too."""
+    block: list[Line] = []
+    try:
+        for line in records:
+            block.append(line)
+            if len(block) == _BLOCK:
+                yield block
+                block = []
+    except DataError:
+        yield block
+        raise
+    yield block
+
+
 class _Reader:
-    """Makes a Result of each line of one file."""
+    """Makes Results of the lines of one file: a block of lines at once, column by column."""
 
     def __init__(self, path: AnyPath, header: sheet.Header, traces: FindTrace | None = None) -> None:
         self.path, self.traces, self.packer = path, traces, Packer()
@@ -84,54 +117,73 @@ class _Reader:
         self.more = [(name, place) for place, name in enumerate(header.names) if name not in COLUMNS]
         self.lacking = len(header.names)
         self.decimal_comma = header.delimiter == ";"
-        # of each column: its name, the place of its cell, and the values of texts that were there before
-        self.plan: list[tuple[str, int, dict[str, Any]]] = [
-            (name, self.place.get(name, self.lacking), {"": None}) for name in COLUMNS if name != "params"
-        ]
-        # what every run of a machine has alike is at the end, where the file has the order of rfx: looked up all at once
-        places = [place for _, place, _ in self.plan[-_ALIKE:]]
-        together = places == list(range(places[0], places[0] + _ALIKE))
-        self.last = slice(places[0], places[0] + _ALIKE) if together else None
-        self.ends: dict[tuple[str, ...] | None, list[Any]] = {}
+        # of each column the values of texts that were there before
+        self.known: dict[str, dict[str, Any]] = {name: {"": None} for name in _CELLS}
 
-    def row(self, number: int, fields: list[str]) -> Result:
-        """The Result of the cells of a line; DataError, which names line and column, for one that can't be."""
-        del fields[self.lacking :]
-        fields.append("")
-        values: list[Any] = []
-        name, text = "", ""
+    def rows(self, block: list[Line]) -> list[Result]:
+        """The Results of some lines; DataError, which names line and column, for the first that can't be one."""
+        if not block:
+            return []
+        cells = list(zip(*(fields for _, fields in block)))
+        cells[self.lacking :] = [("",) * len(block)]
+        columns: list[list[Any]] = []
+        name, texts = "", ("",)
         try:
-            end = None if self.last is None else tuple(fields[self.last])
-            for name, place, known in self.plan[:-_ALIKE] if end in self.ends else self.plan:
-                text = fields[place]
-                value = known.get(text, known)
-                if value is known:
-                    if len(known) > _KEPT:
-                        known.clear()
-                        known[""] = None
-                    value = known[text] = self._value(name, text)
-                values.append(value)
-            if end in self.ends:
-                values += self.ends[end]
-            elif end is not None and len(self.ends) < _KEPT:
-                self.ends[end] = values[-_ALIKE:]
-            name, text = "params", fields[self.place.get("params", self.lacking)]
-            given = params_of(text)
-            if "columns" in given:
-                self._take(values, given.pop("columns"))
-            values.insert(_PARAMS, self.packer.params(given, self.path, number))
-            check_together(values[_SCORE], values[_METRIC])
-            for place in _NAMED:
-                if not values[place]:
-                    raise Wrong(COLUMNS[place], "", "must not be empty")
-        except Wrong as error:
-            raise self._refused(number, error.name, error.value, error.reason) from None
+            for name in _CELLS:
+                texts = cells[self.place.get(name, self.lacking)]
+                columns.append(self._column(name, texts))
+            name, texts = "params", cells[self.place.get("params", self.lacking)]
+            given = list(map(params_of, texts))
+            for place, found in enumerate(given):
+                if "columns" in found:
+                    self._take(columns, place, found.pop("columns"))
+            numbers = [number for number, _ in block]
+            columns.insert(_PARAMS, self.packer.params(given, self.path, numbers))
+            for score, metric in zip(columns[_SCORE], columns[_METRIC]):
+                check_together(score, metric)
+            for column in _NAMED:
+                if not all(columns[column]):
+                    raise Wrong(COLUMNS[column], "", "must not be empty")
         except (ValueError, OverflowError, RecursionError) as error:
-            reason = str(error) if str(error).startswith(("must ", "is ")) else "can't be read"
-            raise self._refused(number, name, text, reason) from None
-        more = {name: sheet.plain(fields[place]) if fields[place] else None for name, place in self.more} if self.more else _NO_MORE
-        values += (self.path, number, more, self.traces, None)
-        return Result.made(values)
+            if len(block) > 1:
+                # the first line that is wrong, by itself, says what is
+                return [row for line in block for row in self.rows([line])]
+            raise self._refused(block[0][0], error, name, texts[0]) from None
+        return Result.made(columns, self.path, numbers, self._others(cells, len(block)), self.traces)
+
+    def _others(self, cells: list[tuple[str, ...]], size: int) -> Iterable[Mapping[str, str | None]]:
+        """Of each line the cells of the columns that rfx does not know."""
+        if not self.more:
+            return repeat(_NO_MORE, size)
+        names = [name for name, _ in self.more]
+        own = [[sheet.plain(text) if text else None for text in cells[place]] for _, place in self.more]
+        return [dict(zip(names, values)) for values in zip(*own)]
+
+    def _column(self, name: str, texts: tuple[str, ...]) -> list[Any]:
+        """The values of the cells of one column; what many rows have is kept once."""
+        known = self.known[name]
+        with suppress(KeyError):
+            return list(map(known.__getitem__, texts))
+        new = set(texts).difference(known)
+        if len(new) > _MANY:
+            found = self._plainly(name, texts)
+            if found is not None:
+                return found
+        if len(known) > _KEPT:
+            known.clear()
+            known[""] = None
+            new = set(texts)
+            new.discard("")
+        for text in new:
+            known[text] = self._value(name, text)
+        return list(map(known.__getitem__, texts))
+
+    def _plainly(self, name: str, texts: tuple[str, ...]) -> list[Any] | None:
+        """The values of a column of texts or of numbers as most are; None where one asks for a closer look."""
+        kind = VALUES.get(name)
+        if kind is None:
+            return [sheet.plain(text) if text else None for text in texts]
+        return None if self.decimal_comma else plainly(kind, texts)
 
     def _value(self, name: str, text: str) -> object:
         value = VALUES.get(name)
@@ -140,28 +192,28 @@ class _Reader:
     def _decimal(self, text: str) -> str:
         return text.replace(",", ".") if self.decimal_comma and text.count(",") == 1 and "." not in text else text
 
-    def _take(self, values: list[Any], homeless: object) -> None:
-        """Put what the file has no column for, as JSON has it, into its place among the values."""
+    def _take(self, columns: list[list[Any]], row: int, homeless: object) -> None:
+        """Put what the file has no column for, as JSON has it, into its place among the values of a row."""
         for name, value in homeless.items() if isinstance(homeless, dict) else ():
             if name not in COLUMNS or name in self.place or name == "params" or value is None:
                 continue
             if isinstance(value, (dict, list)):
                 raise Wrong(f"params.columns.{name}", value, "must be text, a number, true or false")
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            place = COLUMNS.index(name)
             try:
-                values[place - (place > _PARAMS)] = VALUES[name](text) if name in VALUES else text
+                columns[_CELLS.index(name)][row] = VALUES[name](text) if name in VALUES else text
             except (ValueError, OverflowError) as error:
                 raise Wrong(f"params.columns.{name}", value, str(error)) from None
 
-    def _refused(self, number: int, name: str, value: object, reason: str) -> DataError:
+    def _refused(self, number: int, error: Exception, name: str, text: str) -> DataError:
+        """What is said of a line, given what was wrong and the column and cell that were looked at."""
+        value: object = text
+        if isinstance(error, Wrong):
+            name, value, reason = error.name, error.value, error.reason
+        else:
+            reason = str(error) if str(error).startswith(("must ", "is ")) else "can't be read"
         shown = f"{value[:40]!r}" if isinstance(value, str) else quoted(value)
         return DataError(f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; mend or remove that line")
-
-
-def torn(path: AnyPath) -> list[int]:
-    """The numbers of the lines of a results file that a killed writer left short, which `read` passes over."""
-    return sheet.torn(path, FORM)
 
 
 @contextmanager

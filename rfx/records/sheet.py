@@ -28,6 +28,7 @@ _DELIMITERS = ",;\t"
 _BOM = b"\xef\xbb\xbf"
 _FIRST_LINE = 65536  # bytes in which the header must end
 _LINES_OF_A_CELL = 100  # that a cell which somebody broke into lines may have
+_BLOCK = 256  # lines that are cut into cells at once
 # A spreadsheet runs a cell that starts with one of these; in front of ' the mark itself is kept apart from ours.
 _RUN = frozenset("=+-@\t\r＝＋－＠")
 
@@ -202,11 +203,14 @@ def _sync_folder(folder: Path) -> None:
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def read(path: AnyPath, form: Form) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
+def read(path: AnyPath, form: Form, torn: list[int] | None = None) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
     """The header of the file `path`, and (line number, cells) of every whole row; an empty header where there is no header yet.
 
-    What is appended while the rows are read is not among them. Raises DataError when the file can't be read, is no regular file or
-    is some other file; FileNotFoundError.
+    torn: gets, as the rows are read, the numbers of the lines that are passed over: those that a
+    killed writer left short.
+
+    What is appended while the rows are read is not among them. Raises DataError when the file can't
+    be read, is no regular file or is some other file; FileNotFoundError.
     """
     path, line = Path(path), _line(form.columns, ",")
     try:
@@ -221,7 +225,7 @@ def read(path: AnyPath, form: Form) -> tuple[Header, Iterator[tuple[int, list[st
     if len(first) < len(line) and line.startswith(first):
         return Header([]), iter(())
     header = _header_of(first, path, form)
-    rows = _records(_read_lines(path, size, form), header, path, form)
+    rows = _records(_read_lines(path, size, form), header, path, form, torn)
     return header, ((number, fields) for number, _, fields in rows)
 
 
@@ -235,19 +239,6 @@ def _read_lines(path: AnyPath, size: int, form: Form) -> Iterator[str]:
                 yield line.removesuffix(b"\n").removesuffix(b"\r" if line.endswith(b"\r\n") else b"").decode(errors="replace")
     except OSError as error:
         raise DataError(f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}") from error
-
-
-def torn(path: AnyPath, form: Form) -> list[int]:
-    """The numbers of the lines of the file `path` that `read` passes over: those that a killed writer left short."""
-    content = Path(path).read_bytes()
-    header_line = _line(form.columns, ",")
-    if len(content) < len(header_line) and header_line.startswith(content):
-        return []
-    header, lines = _header_of(content[:_FIRST_LINE], path, form), _lines(content)[1:]
-    whole: set[int] = set()
-    for first, last, _ in _records(iter(lines), header, path, form):
-        whole.update(range(first, last + 1))
-    return [number for number, text in enumerate(lines, 2) if text.strip() and number not in whole]
 
 
 def _lines(content: bytes) -> list[str]:
@@ -271,36 +262,71 @@ def _header_of(content: bytes, path: AnyPath, form: Form) -> Header:
     )
 
 
-def _records(lines: Iterator[str], header: Header, path: AnyPath, form: Form) -> Iterator[tuple[int, int, list[str]]]:
+def _records(
+    lines: Iterator[str], header: Header, path: AnyPath, form: Form, torn: list[int] | None = None
+) -> Iterator[tuple[int, int, list[str]]]:
     """(first line's number, last line's, cells) of every whole row; a cell may have been broken into lines by an editor.
 
-    lines: those after the header.
+    lines: those after the header. torn: gets the numbers of the lines that are part of no row.
     """
     wanted, number = len(header.names), 1
     ahead: deque[str] = deque()
-    while (text := ahead.popleft() if ahead else next(lines, None)) is not None:
-        number += 1
-        first, fields = number, None
-        if text.count('"') % 2:
-            # Either a cell of several lines, or a line that a killed writer left torn: then no row comes of it.
-            for more in range(_LINES_OF_A_CELL):
-                if more == len(ahead) and (following := next(lines, None)) is not None:
-                    ahead.append(following)
-                if more == len(ahead):
-                    break
-                if ahead[more].count('"') % 2:
-                    fields = _split("\n".join([text, *islice(ahead, more + 1)]), header, path, number, form)
+    while block := list(islice(lines, _BLOCK)):
+        together = _split_all(block, header)
+        if together is not None and set(map(len, together)) == {wanted}:
+            for cells in together:
+                number += 1
+                yield number, number, cells
+            continue
+        ahead.extend(block)
+        while ahead:
+            text = ahead.popleft()
+            number += 1
+            first = number
+            fields: list[str] | None = None
+            if text.count('"') % 2:
+                more = _ending(ahead, lines)
+                if more is not None:
+                    fields = _split("\n".join([text, *islice(ahead, more)]), header, path, number, form)
                     if len(fields) == wanted:
-                        number += more + 1
-                        for _ in range(more + 1):
+                        number += more
+                        for _ in range(more):
                             ahead.popleft()
-                    break
-        if fields is None or len(fields) != wanted:
-            fields = _split(text, header, path, first, form)
-        if len(fields) > wanted and any(fields[wanted:]):
-            raise DataError(f"{path}, line {first}: {len(fields)} fields where {wanted} are expected")
-        if len(fields) >= wanted:
-            yield first, number, fields
+            if fields is None or len(fields) != wanted:
+                fields = _split(text, header, path, first, form)
+            if len(fields) > wanted and any(fields[wanted:]):
+                raise DataError(f"{path}, line {first}: {len(fields)} fields where {wanted} are expected")
+            if len(fields) >= wanted:
+                yield first, number, fields
+            elif torn is not None and text.strip():
+                torn.append(first)
+
+
+def _ending(ahead: deque[str], lines: Iterator[str]) -> int | None:
+    """Of a line with an open quote, how many lines after it the quote is closed; None where no near one does.
+
+    Either a cell of several lines, or a line that a killed writer left torn: then no row comes of it.
+    """
+    for more in range(_LINES_OF_A_CELL):
+        if more == len(ahead) and (following := next(lines, None)) is not None:
+            ahead.append(following)
+        if more == len(ahead):
+            return None
+        if ahead[more].count('"') % 2:
+            return more + 1
+    return None
+
+
+def _split_all(block: list[str], header: Header) -> list[list[str]] | None:
+    """The cells of each of some lines; None where a line by itself may be no row."""
+    if any("\r" in text or text.count('"') % 2 for text in block):
+        return None
+    try:
+        found = list(csv.reader(block, delimiter=header.delimiter))
+    except csv.Error:
+        return None
+    # fewer, where a quote within a cell opened another line
+    return found if len(found) == len(block) else None
 
 
 def _split(text: str, header: Header, path: AnyPath, number: int, form: Form) -> list[str]:

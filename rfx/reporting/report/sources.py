@@ -41,7 +41,8 @@ def read(path: Path, quick: bool) -> Source:
     if not path.exists():
         return Source()
     try:
-        rows = results.read(path, traces.finder(traces.beside(path)))
-        return Source(path, quick, rows, results.torn(path))
+        torn: list[int] = []
+        rows = results.read(path, traces.finder(traces.beside(path)), torn)
+        return Source(path, quick, rows, torn)
     except DataError as error:
         return Source(path, quick, refused=str(error))
